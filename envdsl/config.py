@@ -1,0 +1,261 @@
+"""``envdsl.toml``: where a project's layers, locks and store are, and where its wheels come from.
+
+All keys are optional::
+
+    layers       = ["layers.d/*.layer"]   # globs of layer files
+    locks        = "layers.d"             # the directory of the lock files
+    store        = "store"                # the environment root
+    default-base = "office"               # what `current` points at
+    platforms    = ["manylinux_2_28_x86_64", "manylinux_2_28_aarch64"]   # of layers that declare none
+
+    [lock]
+    urls = false                          # true: locks name where each wheel was found
+
+    [[index]]                             # in order; without any, what uv and pip are configured with
+    name    = "internal"
+    url     = "https://wheels.example/simple"     # or a directory
+    default = true                        # replaces the public index
+    format  = "simple"                    # or "flat": a directory or page of wheels
+
+    [python]
+    mirror = "https://mirror.example/python-build-standalone"
+    [python.archive."3.12"]
+    path   = "vendor/cpython-3.12-install_only.tar.gz"
+    sha256 = "…"
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.model.digest import is_sha256
+from envdsl.model.names import Platform, PythonVersion
+
+FILE_NAME = "envdsl.toml"
+LAYERS_DIRECTORY = "layers.d"
+STORE_VARIABLE = "ENVDSL_STORE"
+DEFAULT_PLATFORMS = (
+    Platform("manylinux", 2, 28, "x86_64"),
+    Platform("manylinux", 2, 28, "aarch64"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSetting:
+    """One ``[[index]]`` of ``envdsl.toml``."""
+
+    name: str
+    url: str
+    default: bool = False
+    format: str = "simple"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSetting:
+    """A local interpreter archive, ``[python.archive."3.12"]``."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A project: its root directory, and the settings of its ``envdsl.toml`` (or the defaults)."""
+
+    root: Path
+    store: Path
+    layers: tuple[str, ...] = (f"{LAYERS_DIRECTORY}/*.layer",)
+    locks: str = LAYERS_DIRECTORY
+    default_base: str | None = None
+    platforms: tuple[Platform, ...] = DEFAULT_PLATFORMS
+    urls: bool = False
+    indexes: tuple[IndexSetting, ...] = ()
+    python_mirror: str | None = None
+    python_archives: Mapping[PythonVersion, ArchiveSetting] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        return self.root / FILE_NAME
+
+    def lock_path(self, layer: str) -> Path:
+        return self.root / self.locks / f"pylock.{layer}.toml"
+
+
+def find_root(start: Path) -> Path | None:
+    """The nearest directory, from ``start`` upwards, that holds ``envdsl.toml`` or ``layers.d``."""
+    for directory in (start, *start.parents):
+        if (directory / FILE_NAME).is_file() or (directory / LAYERS_DIRECTORY).is_dir():
+            return directory
+    return None
+
+
+def load(root: Path, *, store: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read ``root/envdsl.toml`` if it is there.
+
+    ``store`` (of ``--store``) goes before ``ENVDSL_STORE``, which goes before the file's own setting.
+    Raises :class:`EnvdslError` (``config-…``) for anything that is not as the module describes it.
+    """
+    file = root / FILE_NAME
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        data = {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _error(f"{FILE_NAME} is not valid TOML: {error}") from error
+    if store is None and (chosen := environment.get(STORE_VARIABLE)):
+        store = Path(chosen)
+    table = _Table(data, "")
+    settings: dict[str, Any] = {}
+    table.read("layers", _strings, settings)
+    table.read("locks", _inside(root), settings)
+    table.read("default-base", _string, settings)
+    table.read("platforms", _platforms, settings)
+    declared_store = table.value("store", _string) or "store"
+    lock = _Table(table.value("lock", _table) or {}, "lock.")
+    lock.read("urls", _boolean, settings)
+    lock.finish()
+    settings["indexes"] = tuple(_index(_Table(item, "index."), root) for item in table.value("index", _tables) or ())
+    python = _Table(table.value("python", _table) or {}, "python.")
+    mirror = python.value("mirror", _string)
+    archives = python.value("archive", _table) or {}
+    settings["python_mirror"] = mirror
+    settings["python_archives"] = {
+        _python(version): _archive(_Table(_table(item), f"python.archive.{version}."), root)
+        for version, item in archives.items()
+    }
+    python.finish()
+    table.finish()
+    return Config(root=root, store=(store or root / declared_store).absolute(), **settings)
+
+
+class _Table:
+    """A TOML table that knows which of its keys were asked for, so that others can be reported."""
+
+    def __init__(self, data: Mapping[str, Any], prefix: str) -> None:
+        self._data = data
+        self._prefix = prefix
+        self._known: list[str] = []
+
+    def value(self, key: str, convert: Callable[[Any], Any]) -> Any:
+        self._known.append(key)
+        if key not in self._data:
+            return None
+        try:
+            return convert(self._data[key])
+        except ValueError as error:
+            raise _error(f"`{self._prefix}{key}` in {FILE_NAME} {error}") from error
+
+    def read(self, key: str, convert: Callable[[Any], Any], into: dict[str, Any]) -> None:
+        value = self.value(key, convert)
+        if value is not None:
+            into[key.replace("-", "_")] = value
+
+    def required(self, key: str, convert: Callable[[Any], Any]) -> Any:
+        value = self.value(key, convert)
+        if value is None:
+            raise _error(f"`{self._prefix}{key}` is missing in {FILE_NAME}")
+        return value
+
+    def finish(self) -> None:
+        for key in self._data:
+            if key not in self._known:
+                close = difflib.get_close_matches(key, self._known, 1)
+                hint = f"did you mean `{close[0]}`?" if close else f"known here: {', '.join(sorted(self._known))}"
+                raise _error(f"unknown key `{self._prefix}{key}` in {FILE_NAME}", hint)
+
+
+def _index(table: _Table, root: Path) -> IndexSetting:
+    url = table.required("url", _string)
+    if "://" not in url:
+        url = (root / url).absolute().as_uri()
+    setting = IndexSetting(
+        name=table.required("name", _string),
+        url=url,
+        default=bool(table.value("default", _boolean)),
+        format=table.value("format", _one_of("simple", "flat")) or "simple",
+    )
+    table.finish()
+    return setting
+
+
+def _archive(table: _Table, root: Path) -> ArchiveSetting:
+    setting = ArchiveSetting(root / table.required("path", _string), table.required("sha256", _sha256))
+    table.finish()
+    return setting
+
+
+def _python(text: str) -> PythonVersion:
+    try:
+        return PythonVersion.parse(text)
+    except ValueError as error:
+        raise _error(f"`python.archive` in {FILE_NAME}: {error}") from error
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be a string that is not empty")
+    return value
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError("must be a list of strings")
+    return tuple(value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("must be a table")
+    return value
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError("must be an array of tables ([[index]])")
+    return value
+
+
+def _sha256(value: Any) -> str:
+    if not isinstance(value, str) or not is_sha256(value):
+        raise ValueError("must be a sha256: 64 lower-case hexadecimal digits")
+    return value
+
+
+def _platforms(value: Any) -> tuple[Platform, ...]:
+    return tuple(Platform.parse(item) for item in _strings(value))
+
+
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return str(value)
+
+    return convert
+
+
+def _inside(root: Path) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        text = _string(value)
+        if not (root / text).resolve().is_relative_to(root.resolve()):
+            raise ValueError("must lie inside the project")
+        return text
+
+    return convert
+
+
+def _error(message: str, hint: str | None = None) -> EnvdslError:
+    return EnvdslError.of("config-invalid", message, hint=hint, exit_status=ExitStatus.USAGE)
