@@ -1,0 +1,5 @@
+"""``python -m envdsl``."""
+
+from envdsl.cli.main import main
+
+main()

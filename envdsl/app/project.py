@@ -1,0 +1,127 @@
+"""A project that is open: its configuration, and its specification, locks and store when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envdsl import config as configuration
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.model.names import Platform
+from envdsl.reporter import Reporter
+
+if TYPE_CHECKING:
+    from envdsl.evaluate.spec import LayerSpec, Spec
+    from envdsl.lock.lock import Lock
+    from envdsl.store.store import Store
+
+
+class Project:
+    """What every command works on.
+
+    Nothing is read before it is needed: opening one costs a look for ``envdsl.toml``.
+    """
+
+    def __init__(self, config: configuration.Config, reporter: Reporter) -> None:
+        self.config = config
+        self.reporter = reporter
+        self._locks: dict[str, Lock | None] = {}
+
+    @classmethod
+    def find(cls, start: Path, *, store: Path | None, reporter: Reporter) -> Project:
+        """The project that ``start`` lies in, or the curated layers that ship with envdsl where it lies in none."""
+        root = configuration.find_root(start.absolute())
+        if root is not None:
+            return cls(configuration.load(root, store=store), reporter)
+        from envdsl.app.curated import curated
+
+        return cls(curated(store), reporter)
+
+    @cached_property
+    def layer_files(self) -> tuple[str, ...]:
+        """POSIX paths of the project's layer files relative to its root, sorted."""
+        root = self.config.root
+        found = {path.relative_to(root).as_posix() for pattern in self.config.layers for path in root.glob(pattern)}
+        return tuple(sorted(path for path in found if (root / path).is_file()))
+
+    @cached_property
+    def spec(self) -> Spec:
+        """All declared layers. Raises :class:`EnvdslError` with every error of every file."""
+        return self.evaluate(self.layer_files)
+
+    def evaluate(self, files: Sequence[str]) -> Spec:
+        """The layers that ``files`` (relative to the root) declare."""
+        from envdsl.evaluate.project import DirectoryReader, evaluate
+
+        reader = DirectoryReader(self.config.root)
+        return evaluate(files, reader, default_platforms=self.config.platforms, trace=self.reporter.note)
+
+    def lock(self, name: str) -> Lock | None:
+        """The lock of a layer, or None where there is none. Raises :class:`EnvdslError` for a damaged one."""
+        if name not in self._locks:
+            from envdsl.lock.pylock import read_lock
+
+            path = self.config.lock_path(name)
+            self._locks[name] = read_lock(path) if path.exists() else None
+        return self._locks[name]
+
+    def forget_lock(self, name: str) -> None:
+        """Read the lock of ``name`` anew when it is asked for next: its file was written."""
+        self._locks.pop(name, None)
+
+    @cached_property
+    def store(self) -> Store:
+        from envdsl.store.store import Store
+
+        return Store.open(self.config.store)
+
+    @cached_property
+    def platform_machine(self) -> str:
+        import platform
+
+        return platform.machine()
+
+    def platform_of(self, layer: LayerSpec) -> Platform | None:
+        """The declared platform of ``layer`` that this machine realises, or None."""
+        for platform in layer.platforms:
+            if platform.machine == self.platform_machine:
+                return platform
+        return None
+
+    def select(self, names: Iterable[str]) -> tuple[LayerSpec, ...]:
+        """The layers of these names, bases before what stands on them, each once; all layers for no names.
+
+        ``office`` stands for the variant of ``office-py311``, ``office-py312`` … that suits this machine best.
+        """
+        chosen: dict[str, LayerSpec] = {}
+        wanted = [self.layer(name) for name in names] or list(self.spec.layers.values())
+        for layer in wanted:
+            if layer.base is not None:
+                base = self.spec.layers[layer.base]
+                chosen.setdefault(base.name, base)
+            chosen[layer.name] = layer
+        return tuple(sorted(chosen.values(), key=lambda layer: layer.base is not None))
+
+    def layer(self, name: str) -> LayerSpec:
+        """The layer of this name or, for the name of a family (see :meth:`select`), its variant."""
+        layers = self.spec.layers
+        if name in layers:
+            return layers[name]
+        variants = [layer for layer in layers.values() if layer.name == f"{name}-py3{layer.python.minor}"]
+        if variants:
+            from envdsl.app.interpreters import preference
+
+            return max(variants, key=lambda layer: preference(self, layer.python))
+        raise unknown_layer(name, layers)
+
+
+def unknown_layer(name: str, known: Iterable[str]) -> EnvdslError:
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), 1)
+    hint = f"did you mean `{close[0]}`?" if close else "`envdsl ls` lists the layers of the project"
+    return EnvdslError.of(
+        "app-unknown-layer", f"no layer `{name}` is declared", hint=hint, exit_status=ExitStatus.USAGE
+    )

@@ -1,0 +1,235 @@
+"""``envdsl build`` with nothing to do, answered by what the last build wrote down.
+
+The cache (``<store>/cache/build``) holds the blake3 of everything that the answer depends on: the
+configuration, the layer files and what they read, the locks, local wheels, source directories, and
+the *names* of the layer files, so that a new one counts. While the digest is the same and the layers
+still stand in the store, so does the answer. ``gc`` and ``verify --repair`` delete the cache before
+they touch anything. A cache that is missing, stale, foreign or damaged means a full build, which
+writes a new one.
+
+This module is on the path of every no-op, so it imports ``os``, ``sys`` and blake3 alone: no pathlib,
+no json, no click. The format is lines of tab-separated fields for the same reason; a name with a tab
+or a line break in it is simply not cached.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from blake3 import blake3
+
+from envdsl import __version__
+
+_HEADER = f"envdsl build cache 1 {__version__}"
+_FLAGS = ("--locked", "--offline", "--json", "-q", "--quiet")
+
+
+class Answer(NamedTuple):
+    """One built layer, as ``build`` reports it; ``path`` is absolute."""
+
+    name: str
+    kind: str
+    id: str
+    path: str
+    key: str
+    tree_hash: str
+
+
+class Inputs(NamedTuple):
+    """What an answer depends on; paths are relative to the project's root.
+
+    ``directories`` are those whose ``*.layer`` files count (their names, not what is in them).
+    """
+
+    files: tuple[str, ...]
+    directories: tuple[str, ...]
+    trees: tuple[str, ...]
+
+
+def answer(arguments: Sequence[str]) -> str | None:
+    """The output of ``envdsl build ARGUMENTS`` if nothing is to be done, else None.
+
+    None as well for an option that this shortcut does not know, and for whatever goes wrong: the full
+    command says what.
+    """
+    names = [argument for argument in arguments if not argument.startswith("-")]
+    flags = [argument for argument in arguments if argument.startswith("-")]
+    if any(flag not in _FLAGS for flag in flags):
+        return None
+    try:
+        root = _find_root(os.environ.get("ENVDSL_PROJECT") or os.getcwd())
+        if root is None:
+            return None
+        store = os.environ.get("ENVDSL_STORE") or _configured_store(root)
+        if store is None:
+            return None
+        rows = _recall(root, os.path.abspath(store), " ".join(names))
+    except (OSError, ValueError):
+        return None
+    if rows is None or not all(os.path.exists(f"{row.path}/layer.json") for row in rows):
+        return None
+    return render(rows, as_json="--json" in flags, built=0)
+
+
+def render(rows: Iterable[Answer], *, as_json: bool, built: int) -> str:
+    """The result of a build, the same from this shortcut and from the full command."""
+    if not as_json:
+        return "".join(f"{row.name}\t{row.id}\t{row.path}\n" for row in rows)
+    import json
+
+    layers = [
+        {
+            "name": row.name,
+            "kind": row.kind,
+            "id": row.id,
+            "path": row.path,
+            "key": row.key,
+            "tree-hash": row.tree_hash,
+        }
+        for row in rows
+    ]
+    return json.dumps({"layers": layers, "built": built}, indent=2) + "\n"
+
+
+def remember(root: str, store: str, request: str, inputs: Inputs, rows: Sequence[Answer]) -> None:
+    """Write down that ``rows`` answer ``request`` (layer names, joined by spaces) while ``inputs`` are as they are.
+
+    Other requests' answers are kept while they stand on the same inputs. Failing to write is no error.
+    """
+    fields = [*inputs.files, *inputs.directories, *inputs.trees, *(field for row in rows for field in row)]
+    if any("\t" in field or "\n" in field for field in fields):
+        return
+    try:
+        digest = _digest(root, inputs)
+        blocks = _read_blocks(store)
+        kept = blocks[1] if blocks is not None and blocks[0] == _head(root, inputs, digest) else []
+        kept = [block for block in kept if block[0] != f"request\t{request}"]
+        kept.append([f"request\t{request}", *("layer\t" + "\t".join(row) for row in rows)])
+        lines = [*_head(root, inputs, digest), *(line for block in kept for line in block), "end"]
+        os.makedirs(f"{store}/cache", exist_ok=True)
+        temporary = f"{store}/cache/build.{os.getpid()}"
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("\n".join(lines) + "\n")
+        os.replace(temporary, f"{store}/cache/build")
+    except (OSError, ValueError):
+        return
+
+
+def _head(root: str, inputs: Inputs, digest: str) -> list[str]:
+    return [
+        _HEADER,
+        f"root\t{root}",
+        f"digest\t{digest}",
+        *(f"file\t{path}" for path in inputs.files),
+        *(f"directory\t{path}" for path in inputs.directories),
+        *(f"tree\t{path}" for path in inputs.trees),
+    ]
+
+
+def _read_blocks(store: str) -> tuple[list[str], list[list[str]]] | None:
+    """The head and the blocks (a request and its layers) of the cache, or None if it is not whole."""
+    try:
+        with open(f"{store}/cache/build", encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().split("\n")
+    except FileNotFoundError:
+        return None
+    if lines[0] != _HEADER or lines[-2:] != ["end", ""]:
+        return None
+    head: list[str] = []
+    blocks: list[list[str]] = []
+    for line in lines[:-2]:
+        if line.startswith("request\t"):
+            blocks.append([line])
+        elif blocks:
+            blocks[-1].append(line)
+        else:
+            head.append(line)
+    return head, blocks
+
+
+def _recall(root: str, store: str, request: str) -> list[Answer] | None:
+    found = _read_blocks(store)
+    if found is None:
+        return None
+    head, blocks = found
+    wanted = next((block for block in blocks if block[0] == f"request\t{request}"), None)
+    if wanted is None:
+        return None
+    fields = [line.split("\t") for line in head[1:]]
+    inputs = Inputs(*(tuple(value for kind, value in fields if kind == name) for name in ("file", "directory", "tree")))
+    if head != _head(root, inputs, _digest(root, inputs)):
+        return None
+    return [Answer(*line.split("\t")[1:]) for line in wanted[1:]]
+
+
+def _digest(root: str, inputs: Inputs) -> str:
+    hasher = blake3()
+    for path in inputs.files:
+        try:
+            with open(f"{root}/{path}", "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            hasher.update(f"\0absent {path}\0".encode(errors="surrogateescape"))
+            continue
+        hasher.update(f"\0file {path} {len(content)}\0".encode(errors="surrogateescape"))
+        hasher.update(content)
+    for path in inputs.directories:
+        names = sorted(name for name in os.listdir(f"{root}/{path}") if name.endswith(".layer"))
+        hasher.update(f"\0names {path} {names}\0".encode(errors="surrogateescape"))
+    for path in inputs.trees:
+        _digest_tree(hasher, f"{root}/{path}")
+    return hasher.hexdigest()
+
+
+def _digest_tree(hasher: blake3, directory: str) -> None:
+    """Content, kind and executable bit of everything below ``directory``: nothing that `touch` changes."""
+    with os.scandir(directory) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_symlink():
+                described, content = "link", os.readlink(entry.path).encode(errors="surrogateescape")
+            elif entry.is_dir():
+                hasher.update(f"\0enter {entry.name}\0".encode(errors="surrogateescape"))
+                _digest_tree(hasher, entry.path)
+                hasher.update(b"\0leave\0")
+                continue
+            else:
+                with open(entry.path, "rb") as file:
+                    described, content = f"file {bool(entry.stat().st_mode & 0o100)}", file.read()
+            hasher.update(f"\0{described} {entry.name} {len(content)}\0".encode(errors="surrogateescape"))
+            hasher.update(content)
+
+
+def _find_root(start: str) -> str | None:
+    """:func:`envdsl.config.find_root` without pathlib."""
+    directory = os.path.abspath(start)
+    while True:
+        if os.path.isfile(f"{directory}/envdsl.toml") or os.path.isdir(f"{directory}/layers.d"):
+            return directory
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return None
+        directory = parent
+
+
+def _configured_store(root: str) -> str | None:
+    """``store`` of ``envdsl.toml`` where it is spelled in the plainest way, else None.
+
+    A misreading could only find a cache that names other inputs than the ones it was written for.
+    """
+    try:
+        with open(f"{root}/envdsl.toml", encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except FileNotFoundError:
+        return f"{root}/store"
+    for line in lines:
+        if line.startswith("["):
+            break
+        name, equals, value = line.partition("=")
+        if equals and name.strip().strip("\"'") == "store":
+            plain = value.partition("#")[0].strip()
+            if len(plain) < 3 or plain[0] not in "\"'" or plain[-1] != plain[0] or "\\" in plain:
+                return None
+            return os.path.join(root, plain[1:-1])
+    return f"{root}/store"

@@ -1,0 +1,125 @@
+"""The tree of commands. A command's module is imported when the command is used, not before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from envdsl import __version__
+from envdsl.errors import EnvdslError, ExitStatus
+
+
+class Entry(NamedTuple):
+    """Where a command stands (module and attribute below ``envdsl.cli``) and its line in ``--help``."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS = {
+    "build": Entry("build", "build", "Build what is missing and print each layer's id and path."),
+    "check": Entry("language", "check", "Check every layer file and report all errors."),
+    "completion": Entry("completion", "completion", "Print the completion script of a shell."),
+    "doctor": Entry("doctor", "doctor", "Find out what this machine can do, and what to do about the rest."),
+    "ensure": Entry("build", "ensure", "Make the root ready: interpreter, locks, layers, current, probes."),
+    "eval": Entry("language", "evaluate", "Evaluate an expression, or one layer's specification."),
+    "gc": Entry("store", "gc", "Delete what no layer, session or build needs."),
+    "graph": Entry("inspect", "graph", "Show the derivation graph."),
+    "lock": Entry("lock", "lock", "Resolve layers into lock files, or check that locks are current."),
+    "ls": Entry("inspect", "ls", "List the layers of the project and the store."),
+    "path": Entry("inspect", "path", "Print the store path of a layer."),
+    "python": Entry("python", "python", "Managed interpreters."),
+    "run": Entry("session", "run", "Run a command in a session's sandbox."),
+    "session": Entry("session", "session", "Sessions: named bindings to exact layers."),
+    "show": Entry("inspect", "show", "Show what a layer holds."),
+    "show-derivation": Entry("inspect", "show_derivation", "Print one derivation."),
+    "verify": Entry("store", "verify", "Recompute tree hashes and name every difference."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and summaries without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(import_module(f"envdsl.cli.{entry.module}"), entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            if close:
+                error.message += f" Did you mean '{close[0]}'?"
+            raise
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="envdsl %(version)s")
+def cli() -> None:
+    """Declarative, content-addressed Python layers for sandboxes.
+
+    Layers are declared in layers.d/*.layer, resolved once into lock files that live in git, built
+    into an immutable store, and mounted read-only into a sandbox without a network.
+
+    \b
+    Exit status: 0 done, 1 the build or check failed, 2 usage, 3 refused by policy,
+    4 environment (no bwrap, disk full, network).
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit status; errors are rendered to stderr."""
+    from envdsl.cli import output
+
+    try:
+        result = cli.main(list(arguments), prog_name="envdsl", standalone_mode=False)
+    except EnvdslError as error:
+        output.report(error.diagnostics)
+        return int(error.exit_status)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return int(ExitStatus.USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        output.message("interrupted; the store is whole, run the command again to go on")
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has left (`envdsl ls | head`): not an error, but nothing more can be written.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        output.report([output.of_os_error(error)])
+        return int(ExitStatus.ENVIRONMENT)
+    except Exception as error:
+        output.report([output.of_defect(error)])
+        return int(ExitStatus.FAILED)
+    return _status(result)
+
+
+def _status(result: Any) -> int:
+    return result if isinstance(result, int) else 0
