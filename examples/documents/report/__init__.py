@@ -1,0 +1,1 @@
+"""One set of figures, told in five kinds of document."""
