@@ -161,7 +161,8 @@ def _recall(root: str, store: str, request: str) -> list[Answer] | None:
     inputs = Inputs(*(tuple(value for kind, value in fields if kind == name) for name in ("file", "directory", "tree")))
     if head != _head(root, inputs, _digest(root, inputs)):
         return None
-    return [Answer(*line.split("\t")[1:]) for line in wanted[1:]]
+    rows = [line.split("\t")[1:] for line in wanted[1:]]
+    return [Answer(*row) for row in rows] if all(len(row) == len(Answer._fields) for row in rows) else None
 
 
 def _digest(root: str, inputs: Inputs) -> str:
