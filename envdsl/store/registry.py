@@ -1,0 +1,321 @@
+"""The database of valid paths. A path is valid when it has a row here, and only then.
+
+SQLite in WAL mode. A row carries the id of the boot under which it was written until its files are known to
+be on disk; see ``docs/decisions/durability.md``. The module imports ``sqlite3`` when a database is opened:
+a command that finds nothing to do needs none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.store.locks import gate
+
+if TYPE_CHECKING:
+    import sqlite3
+
+APPLICATION_ID = 0x656E7664  # "envd"
+BUSY_TIMEOUT = 60.0  # seconds; every transaction here is short
+
+# One script for each version of the schema; a database of version n gets the scripts from n on.
+MIGRATIONS = (
+    """
+    CREATE TABLE paths (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        key TEXT NOT NULL UNIQUE,
+        path TEXT NOT NULL UNIQUE,
+        kind TEXT NOT NULL,
+        tree_hash TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        registered INTEGER NOT NULL,
+        boot TEXT
+    );
+    CREATE INDEX paths_unflushed ON paths (boot) WHERE boot IS NOT NULL;
+    CREATE TABLE path_references (
+        key TEXT NOT NULL REFERENCES paths (key) ON DELETE CASCADE,
+        reference TEXT NOT NULL,
+        PRIMARY KEY (key, reference)
+    ) WITHOUT ROWID;
+    CREATE TABLE listings (
+        key TEXT PRIMARY KEY REFERENCES paths (key) ON DELETE CASCADE,
+        data BLOB NOT NULL
+    );
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StorePath:
+    """A valid path: ``path`` relative to the store's root, ``registered`` in seconds since 1970, ``size`` the
+    bytes of its files, ``references`` the keys of what it was made from (sorted).
+
+    ``kind`` is one of ``wheel unpack bytecode source layer python``.
+    """
+
+    path: str
+    key: str
+    kind: str
+    tree_hash: str
+    size: int
+    references: tuple[str, ...]
+    registered: int
+
+
+class Registry:
+    """The rows of a store. Opened at the first question; may be used from several threads, and after a fork."""
+
+    def __init__(self, database: Path, locks: Path, *, writable: bool) -> None:
+        self._database = database
+        self._locks = locks
+        self._writable = writable
+        self._mutex = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for SELECTs in the block; raises EnvdslError for what the database refuses."""
+        import sqlite3
+
+        with self._mutex:
+            try:
+                yield self._open()
+            except sqlite3.Error as error:
+                raise self._failure(error) from error
+
+    @contextmanager
+    def writing(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction: committed with the block, rolled back where it raises.
+
+        ``durable``: on disk when the block is left, with everything committed before it; otherwise a power
+        failure may take the latest transactions back, in order.
+        """
+        with self.reading() as connection:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                if connection.in_transaction:  # after some failures SQLite has rolled back by itself
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    def by_key(self, key: str) -> StorePath | None:
+        return self._one("key", key)
+
+    def by_path(self, path: str) -> StorePath | None:
+        return self._one("path", path)
+
+    def all(self, kind: str | None = None) -> list[StorePath]:
+        """All valid paths (of one kind), sorted by path."""
+        with self.reading() as connection:
+            where, arguments = ("WHERE kind = ?", (kind,)) if kind else ("", ())
+            references: dict[str, list[str]] = {}
+            for key, reference in connection.execute("SELECT key, reference FROM path_references ORDER BY 1, 2"):
+                references.setdefault(key, []).append(reference)
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM paths {where} ORDER BY path", arguments).fetchall()
+        return [_store_path(row, tuple(references.get(row[1], ()))) for row in rows]
+
+    def listing(self, key: str) -> bytes | None:
+        with self.reading() as connection:
+            row = connection.execute("SELECT data FROM listings WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def insert(self, path: StorePath, listing: bytes) -> None:
+        """Make ``path`` valid, in place of whatever row had its key or its path."""
+        with self.writing() as connection:
+            connection.execute("DELETE FROM paths WHERE key = ? OR path = ?", (path.key, path.path))
+            connection.execute(
+                "INSERT INTO paths (path, key, kind, tree_hash, size, registered, boot) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (path.path, path.key, path.kind, path.tree_hash, path.size, path.registered, boot_id()),
+            )
+            connection.executemany(
+                "INSERT INTO path_references (key, reference) VALUES (?, ?)",
+                [(path.key, reference) for reference in path.references],
+            )
+            connection.execute("INSERT INTO listings (key, data) VALUES (?, ?)", (path.key, listing))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Make paths invalid, for good: no power failure brings a row back whose files may be gone."""
+        with self.writing(durable=True) as connection:
+            connection.executemany("DELETE FROM paths WHERE key = ?", [(key,) for key in keys])
+
+    def newest(self, *, unflushed: bool = False) -> int:
+        """The number of the latest row (that was not flushed yet); 0 where there is none. Numbers only grow."""
+        where = "WHERE boot IS NOT NULL" if unflushed else ""
+        with self.reading() as connection:
+            (number,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM paths {where}").fetchone()
+        return int(number)
+
+    def mark_flushed(self, newest: int) -> None:
+        """The files of all rows up to number ``newest`` are on disk."""
+        with self.writing(durable=True) as connection:
+            connection.execute("UPDATE paths SET boot = NULL WHERE boot IS NOT NULL AND id <= ?", (newest,))
+
+    def drop_unflushed(self) -> None:
+        """Make all paths invalid whose files are not known to be on disk."""
+        with self.writing(durable=True) as connection:
+            connection.execute("DELETE FROM paths WHERE boot IS NOT NULL")
+
+    def _one(self, column: str, value: str) -> StorePath | None:
+        with self.reading() as connection:
+            row = connection.execute(f"SELECT {_COLUMNS} FROM paths WHERE {column} = ?", (value,)).fetchone()
+            if row is None:
+                return None
+            references = connection.execute("SELECT reference FROM path_references WHERE key = ? ORDER BY 1", (row[1],))
+            return _store_path(row, tuple(reference for (reference,) in references))
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._process == os.getpid():
+            return self._connection
+        # A connection that came through a fork belongs to the parent: closing it here would be wrong as well.
+        self._connection, self._process = None, os.getpid()
+        self._connection = self._connect() if self._writable else self._connect_read_only()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = self._raw(str(self._database), uri=False)
+        try:
+            if self._version(connection) < len(MIGRATIONS):
+                with gate(self._locks / "database", shared=False):
+                    self._migrate(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
+            self._drop_unflushed(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        import sqlite3
+
+        if not self._database.exists():
+            connection = self._raw(":memory:", uri=False)
+            self._migrate(connection)
+            return connection
+        place = self._database.absolute().as_uri()
+        try:
+            connection = self._raw(f"{place}?mode=ro", uri=True)
+            self._version(connection)
+        except sqlite3.OperationalError:
+            # Without a writer SQLite cannot make its shared-memory file here; nobody else can write, either.
+            connection = self._raw(f"{place}?mode=ro&immutable=1", uri=True)
+            self._version(connection)
+        return connection
+
+    @staticmethod
+    def _raw(database: str, *, uri: bool) -> sqlite3.Connection:
+        import sqlite3
+
+        return sqlite3.connect(
+            database, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, uri=uri, cached_statements=64
+        )
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """The schema's version; raises EnvdslError for a database that is not ours or from the future."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID and (
+            application or version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        ):
+            raise EnvdslError.of(
+                "store-database-foreign",
+                f"{self._database} is a database of some other program",
+                hint="is this directory really a store? Name the right one: --store, ENVDSL_STORE",
+                exit_status=ExitStatus.ENVIRONMENT,
+            )
+        if version > len(MIGRATIONS):
+            raise EnvdslError.of(
+                "store-database-newer",
+                f"{self._database} was written by a newer envdsl (schema {version}; this one knows {len(MIGRATIONS)})",
+                hint="update envdsl, or use another store: --store, ENVDSL_STORE",
+                exit_status=ExitStatus.ENVIRONMENT,
+            )
+        return int(version)
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        version = self._version(connection)
+        for number, script in enumerate(MIGRATIONS[version:], version + 1):
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {script}"
+                f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
+            )
+
+    def _drop_unflushed(self, connection: sqlite3.Connection) -> None:
+        """Rows from before the last boot that were never flushed: their files may have lost bytes with the power."""
+        stale = "FROM paths WHERE boot IS NOT NULL AND boot <> ?"
+        if connection.execute(f"SELECT 1 {stale} LIMIT 1", (boot_id(),)).fetchone():
+            connection.execute(f"DELETE {stale}", (boot_id(),))
+
+    def _failure(self, error: sqlite3.Error) -> EnvdslError:
+        import sqlite3
+
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        facts: dict[str, Any] = {"exit_status": ExitStatus.ENVIRONMENT}
+        match code:
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_FORMAT | sqlite3.SQLITE_ERROR:
+                return EnvdslError.of(
+                    "store-database-damaged",
+                    f"{self._database} is damaged: {error}",
+                    hint=f"remove {self._database.name}* (three files): the next build makes again what it needs, "
+                    "and `envdsl gc` removes the rest",
+                    **facts,
+                )
+            case sqlite3.SQLITE_FULL:
+                return EnvdslError.of(
+                    "store-full",
+                    f"no space left to write {self._database}",
+                    hint="free space on that file system, or move the store: --store, ENVDSL_STORE",
+                    **facts,
+                )
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+                return EnvdslError.of(
+                    "store-permission",
+                    f"not allowed to open or write {self._database}: {error}",
+                    hint="run as the owner of the store, or use a store of your own: --store, ENVDSL_STORE",
+                    **facts,
+                )
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return EnvdslError.of(
+                    "store-busy",
+                    f"{self._database} was locked by another process for {BUSY_TIMEOUT:.0f} seconds",
+                    hint="look for an envdsl process that hangs, then run the command again",
+                    **facts,
+                )
+        return EnvdslError.of(
+            "store-io", f"{self._database}: {error}", hint="see the kernel's log for errors of the disk", **facts
+        )
+
+
+_COLUMNS = "path, key, kind, tree_hash, size, registered"
+
+
+def _store_path(row: tuple[Any, ...], references: tuple[str, ...]) -> StorePath:
+    path, key, kind, tree_hash, size, registered = row
+    return StorePath(path, key, kind, tree_hash, size, references, registered)
+
+
+@cache
+def boot_id() -> str:
+    """What tells this boot of the machine from any other; the same in all of its containers."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        # Every process is a boot of its own then: what it does not flush, the next one builds again.
+        return os.urandom(16).hex()
