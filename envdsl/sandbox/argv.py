@@ -73,7 +73,10 @@ def _mount(mount: Mount) -> list[str]:
         case MountKind.WRITABLE:
             return ["--bind", mount.source or "", mount.target]
         case MountKind.PROC:
-            return ["--proc", mount.target]
+            # Read-only as a whole: where root starts a sandbox, its processes are still the kernel's user 0, to
+            # whom /proc/sys (`core_pattern`!) is writable without any capability. One remount; a bind per directory
+            # would cost more and miss some. /proc/self/fd and /dev/stdout can be written through all the same.
+            return ["--proc", mount.target, "--remount-ro", mount.target]
         case MountKind.DEV:
             return ["--dev", mount.target]
         case MountKind.TMPFS:
