@@ -32,6 +32,10 @@ class _Keyed:
     def inputs(self) -> dict[str, Any]:
         raise NotImplementedError
 
+    def dependencies(self) -> tuple[Derivation, ...]:
+        """The derivations whose outputs this one reads, each once, in the order of their keys."""
+        return ()
+
     def canonical(self) -> bytes:
         """The canonical form: what ``drv/<hash>.json`` holds, byte for byte."""
         return canonical_json({"format": FORMAT, "kind": self.kind, **self.inputs()})
@@ -76,6 +80,9 @@ class Unpack(_Keyed):
             inputs["record-mismatch"] = True
         return inputs
 
+    def dependencies(self) -> tuple[Derivation, ...]:
+        return (self.wheel,)
+
 
 @dataclass(frozen=True)
 class Bytecode(_Keyed):
@@ -92,6 +99,9 @@ class Bytecode(_Keyed):
             "recipe": BYTECODE_RECIPE,
             "unpack": self.unpack.key,
         }
+
+    def dependencies(self) -> tuple[Derivation, ...]:
+        return (self.unpack,)
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,12 @@ class Layer(_Keyed):
             "sources": [item.key for item in self.sources],
             "unpack": sorted(item.key for item in self.unpacks),
         }
+
+    def dependencies(self) -> tuple[Derivation, ...]:
+        parts: list[Derivation] = [*self.unpacks, *self.bytecode, *self.sources]
+        if self.base is not None:
+            parts.append(self.base)
+        return tuple({part.key: part for part in sorted(parts, key=lambda part: part.key)}.values())
 
     @property
     def id(self) -> LayerId:

@@ -4,7 +4,8 @@ Files may be hard links that other trees share: nothing here changes a file that
 are never shared, and an ordinary user can neither move nor empty one without the permission to write in it.
 """
 
-# ruff: noqa: PTH (bytes and os calls: file names need not be text, and there are very many of them)
+# Bytes and calls of os, not pathlib: file names need not be text, and there are very many of them.
+# ruff: noqa: PTH101, PTH106, PTH108
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ listing of a layer is made from its parts' listings by merging those directories
 have. Nothing is read or hashed again.
 """
 
-# ruff: noqa: PTH (bytes and os calls: file names need not be text, and there are very many of them)
+# Bytes and calls of os, not pathlib: file names need not be text, and there are very many of them.
+# ruff: noqa: PTH115
 
 from __future__ import annotations
 
