@@ -1,0 +1,124 @@
+"""Where wheels come from on this machine: the ordered sources, and who we are to them.
+
+The order of authority: what ``envdsl.toml`` names; else what uv is configured with; else what pip is
+configured with; else the public index. The *default* index, which is asked last, follows the same chain by
+itself, so that a project that names an extra index still uses the machine's mirror for all the rest.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.lock import ambient
+from envdsl.lock.credentials import credentials
+from envdsl.lock.source import IndexSource
+from envdsl.model.span import Span
+from envdsl.redaction import redact
+
+DEFAULT_NAME = "default"
+
+
+@dataclass(frozen=True)
+class IndexConfiguration:
+    """Sources in the order of their priority: flat ones, extra indexes, the default index last.
+
+    ``strategy`` is uv's ``--index-strategy``: with ``first-index`` a project comes from the first index that
+    knows it (so that nobody can slip a newer version of an internal name into a public index).
+    """
+
+    sources: tuple[IndexSource, ...]
+    strategy: str = ambient.FIRST_INDEX
+    keyring: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _known: dict[IndexSource, tuple[str, str] | None] = field(default_factory=dict, repr=False, compare=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @classmethod
+    def discover(
+        cls, declared: Sequence[IndexSource] = (), *, environment: Mapping[str, str] = os.environ
+    ) -> IndexConfiguration:
+        """The configuration of this machine under the sources that ``envdsl.toml`` declares.
+
+        Raises :class:`EnvdslError` (``lock-index-configuration``) for a file of uv or pip that cannot be read.
+        """
+        uv = ambient.of_uv(environment)
+        pip = ambient.of_pip(environment)
+        chosen = _declared(declared) if declared else uv if uv.configured else pip
+        default = next((level.default for level in (chosen, uv, pip) if level.default), None)
+        last: tuple[IndexSource, ...] = ()
+        if not chosen.no_index:
+            last = (default or _public_index(),)
+        strategy = (None if declared else chosen.strategy) or uv.strategy or ambient.FIRST_INDEX
+        return cls(
+            sources=_unique((*chosen.flat, *chosen.extra, *last)),
+            strategy=strategy,
+            keyring=uv.keyring or pip.keyring,
+            environment=environment,
+        )
+
+    def restricted(self, names: Sequence[str], span: Span | None = None) -> IndexConfiguration:
+        """Only the sources of these names, in this order (a layer's ``index``); all but explicit ones for no names.
+
+        Raises :class:`EnvdslError` (``lock-unknown-index``) for a name that no source has.
+        """
+        if not names:
+            return replace(self, sources=tuple(source for source in self.sources if not source.explicit))
+        by_name = {source.name or (DEFAULT_NAME if source.default else ""): source for source in self.sources}
+        by_name.pop("", None)
+        for name in names:
+            if name not in by_name:
+                close = difflib.get_close_matches(name, by_name, 1)
+                known = ", ".join(sorted(by_name)) or "none"
+                raise EnvdslError.of(
+                    "lock-unknown-index",
+                    f"no index is named `{name}`",
+                    span=span,
+                    hint=f"did you mean `{close[0]}`?" if close else f"known names: {known}; declare it in envdsl.toml",
+                    exit_status=ExitStatus.USAGE,
+                )
+        return replace(self, sources=tuple(by_name[name] for name in names))
+
+    def credentials(self, source: IndexSource) -> tuple[str, str] | None:
+        """User name and password for ``source``, asked for once; None where none are known (netrc aside)."""
+        with self._guard:
+            if source not in self._known:
+                self._known[source] = credentials(source, self.environment, keyring=self.keyring)
+            return self._known[source]
+
+    def redact(self, text: str) -> str:
+        """``text`` without anything secret that this configuration knows of."""
+        with self._guard:
+            known = [pair[1] for pair in self._known.values() if pair]
+        known += [source.userinfo[1] for source in self.sources if source.userinfo]
+        return redact(text, known)
+
+
+def _declared(sources: Iterable[IndexSource]) -> ambient.Ambient:
+    sources = tuple(sources)
+    return ambient.Ambient(
+        default=next((source for source in sources if source.default), None),
+        extra=tuple(source for source in sources if not source.default and not source.flat),
+        flat=tuple(source for source in sources if not source.default and source.flat),
+    )
+
+
+def _public_index() -> IndexSource:
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+    return IndexSource(PYPI_SIMPLE_ENDPOINT, default=True)
+
+
+def _unique(sources: Iterable[IndexSource]) -> tuple[IndexSource, ...]:
+    """Each place once, where it stands first; as the default one it keeps its place at the end."""
+    seen: dict[tuple[str, bool], IndexSource] = {}
+    for source in sources:
+        key = source.url.rstrip("/"), source.flat
+        if key not in seen or source.default:
+            seen.pop(key, None)
+            seen[key] = source
+    return tuple(seen.values())

@@ -1,0 +1,74 @@
+"""One place where wheels may come from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+_NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """An index (PEP 503, PEP 691), or with ``flat`` a directory or page that lists wheels.
+
+    ``url`` (http, https or file) never holds credentials; those that its author wrote into it stand in
+    ``userinfo``, which no representation shows. ``default`` marks the index that is asked last and that
+    replaces the public one. ``explicit`` ones serve only the layers that name them.
+    """
+
+    url: str
+    name: str | None = None
+    flat: bool = False
+    default: bool = False
+    explicit: bool = False
+    userinfo: tuple[str, str] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        location: str,
+        *,
+        name: str | None = None,
+        flat: bool = False,
+        default: bool = False,
+        explicit: bool = False,
+        directory: Path | None = None,
+    ) -> IndexSource:
+        """A source from a URL or a path (a relative one is taken from ``directory``, or else where we are)."""
+        if "://" not in location:
+            path = Path(location.removeprefix("file:")).expanduser()
+            location = ((directory or Path.cwd()) / path).absolute().as_uri()
+        parts = urlsplit(location)
+        userinfo, found, host = parts.netloc.rpartition("@")
+        username, _, password = userinfo.partition(":")
+        return cls(
+            urlunsplit((parts.scheme, host, parts.path, parts.query, "")),
+            name,
+            flat,
+            default,
+            explicit,
+            (unquote(username), unquote(password)) if found else None,
+        )
+
+    @classmethod
+    def named(cls, text: str, *, default: bool = False, directory: Path | None = None) -> IndexSource:
+        """A source in uv's spelling: a location, or ``name=location``."""
+        match = _NAMED.fullmatch(text)
+        name, location = (match[1], match[2]) if match else (None, text)
+        return cls.of(location, name=name, default=default, directory=directory)
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory (or page) of a ``file:`` source, None for one that the network serves."""
+        parts = urlsplit(self.url)
+        return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """Scheme, and host with port: credentials of a source are sent to no other place."""
+        parts = urlsplit(self.url)
+        return parts.scheme, parts.netloc
