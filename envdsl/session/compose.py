@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.names import SESSION_NAME, LayerKind
-from envdsl.realise.python import FACTS, Interpreter
+from envdsl.realise.python import Interpreter
 from envdsl.realise.python_site import SITE_DIRS_VARIABLE
 from envdsl.sandbox.plan import GID, HOME, UID, USER, WORKSPACE, Mount, SandboxPlan
 from envdsl.session.manifest import (
@@ -63,8 +63,8 @@ def compose(
     time_zone: str = "UTC",
     command: Sequence[str] = ("/bin/sh",),
 ) -> Manifest:
-    """The manifest of a session that binds ``layers``, without the mounts of the minimal root
-    (:meth:`Manifest.with_root` adds them: which they are depends on the host).
+    """The manifest of a session that binds ``layers``, without what depends on the host: the mounts of the
+    minimal root and the file of the seccomp filter (:meth:`Manifest.on_host` adds them).
 
     ``workspace`` is an absolute, resolved directory of the host. Raises EnvdslError with every rule that is
     broken: ``session-name``, ``session-layers``, ``session-base-mismatch``, ``session-python-mismatch``,
@@ -103,8 +103,9 @@ def compose(
             network=False,
             capabilities=(),
             nested_user_namespaces=False,
-            seccomp=True,
-            lock_files=_lock_files(ordered, interpreter),
+            seccomp=None,
+            # Garbage collection asks the kernel who holds these, and nobody else.
+            lock_files=tuple(sorted(f"{layer.path}/layer.json" for layer in ordered)),
             command=tuple(command),
         ),
     )
@@ -124,7 +125,7 @@ def plan(manifest: Manifest) -> SandboxPlan:
             cwd=isolation.cwd,
             hostname=isolation.hostname,
             lock_files=isolation.lock_files,
-            seccomp=isolation.seccomp,
+            seccomp=isolation.seccomp is not None,
             command=isolation.command,
         )
     except ValueError as error:
@@ -300,11 +301,6 @@ def _mounts(
     sources = [source.path for layer in layers for source in layer.sources]
     places = [str(interpreter.prefix), *(layer.path for layer in layers), *dict.fromkeys(sources), str(layout.bin)]
     return mounts + [Mount.read_only(place, place) for place in places]
-
-
-def _lock_files(layers: Sequence[BoundLayer], interpreter: Interpreter) -> tuple[str, ...]:
-    """What a running sandbox holds on to, so that garbage collection sees it without asking anybody."""
-    return tuple(sorted([f"{interpreter.prefix}/{FACTS}", *(f"{layer.path}/layer.json" for layer in layers)]))
 
 
 def _environment(

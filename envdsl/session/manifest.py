@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from envdsl.errors import EnvdslError, ExitStatus
@@ -149,7 +150,10 @@ class Isolation:
     network: Annotated[Literal[False], Described("No network but a loopback device.")]
     capabilities: Annotated[tuple[str, ...], Described("Capabilities that processes keep: none.")]
     nested_user_namespaces: Annotated[Literal[False], Described("No further user namespaces can be made.")]
-    seccomp: Annotated[bool, Described("envdsl's seccomp filter is installed: the one beside the manifest.")]
+    seccomp: Annotated[
+        str | None,
+        Described("Absolute path on the host of the compiled seccomp filter (bwrap --seccomp FD).", pattern=ABSOLUTE),
+    ]
     lock_files: Annotated[
         tuple[str, ...], Described("Paths in the sandbox to hold a POSIX read lock on (bwrap --lock-file).")
     ]
@@ -209,9 +213,18 @@ class Manifest:
         layers = [key for layer in self.layers for key in (layer.key, *(source.key for source in layer.sources))]
         return tuple(dict.fromkeys([self.interpreter.key, *layers]))
 
-    def with_root(self, root: tuple[Mount, ...]) -> Manifest:
-        """The same manifest with the mounts of the minimal root before its own."""
-        return replace(self, mounts=(*map(BoundMount.of, root), *self.mounts))
+    def name_of(self, key: str) -> str:
+        """What people call the store path with that key (one of :meth:`store_keys`)."""
+        if key == self.interpreter.key:
+            return f"the interpreter {self.interpreter.name}"
+        layer = next((layer for layer in self.layers if layer.key == key), None)
+        return f"the layer {layer.name} ({layer.id})" if layer is not None else f"a source tree ({key})"
+
+    def on_host(self, root: tuple[Mount, ...], seccomp: Path) -> Manifest:
+        """The same manifest with what depends on the host: the mounts of the minimal root, before its own, and the
+        file of the system call filter."""
+        mounts = (*map(BoundMount.of, root), *self.mounts)
+        return replace(self, mounts=mounts, isolation=replace(self.isolation, seccomp=str(seccomp)))
 
 
 def manifest_schema() -> dict[str, Any]:

@@ -1,0 +1,225 @@
+"""Sessions on disk: ``sessions/<name>/`` in the store.
+
+    manifest.json    the binding; the source of truth
+    bwrap.args       the same as bubblewrap's arguments, NUL-separated
+    run              a shell script that starts the sandbox with nothing but bubblewrap
+    cache/           the session's own cache directory, the only thing here that a sandbox writes to
+
+A new session appears by one rename. A rebase replaces file by file, the manifest last; ``run`` reads
+``bwrap.args`` alone, so that a launch sees the old binding or the new one. All writers hold one lock;
+readers need none. ``sessions/.sandbox`` holds what sandboxes share: their minimal root, the seccomp filter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.model.names import SESSION_NAME
+from envdsl.sandbox import seccomp, skeleton
+from envdsl.sandbox.argv import arguments, encode
+from envdsl.session.compose import plan
+from envdsl.session.difference import Difference, difference
+from envdsl.session.manifest import Manifest
+from envdsl.session.shim import write_shims
+from envdsl.store.layout import Layout
+from envdsl.store.store import Store
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that exists."""
+
+    name: str
+    directory: Path
+    manifest: Manifest
+
+    @property
+    def run(self) -> Path:
+        """The script that starts its sandbox."""
+        return self.directory / "run"
+
+
+def names(layout: Layout) -> list[str]:
+    """The names of all sessions, sorted."""
+    if not layout.sessions.is_dir():
+        return []
+    return sorted(
+        entry.name
+        for entry in layout.sessions.iterdir()
+        if SESSION_NAME.fullmatch(entry.name) and (entry / MANIFEST).is_file()
+    )
+
+
+def show(layout: Layout, name: str) -> Session:
+    """The session called ``name``.
+
+    Raises EnvdslError: ``session-unknown``, ``session-manifest-invalid``, ``session-manifest-version``.
+    """
+    directory = layout.sessions / name
+    known = names(layout)
+    if name not in known:
+        close = get_close_matches(name, known, 1)
+        raise EnvdslError.of(
+            "session-unknown",
+            f"there is no session {name!r} in {layout.root}",
+            hint=f"did you mean {close[0]!r}?" if close else "envdsl session list shows those that there are",
+            exit_status=ExitStatus.USAGE,
+        )
+    path = directory / MANIFEST
+    return Session(name, directory, Manifest.from_json(path.read_bytes(), name=str(path)))
+
+
+def roots(layout: Layout) -> Mapping[str, tuple[str, ...]]:
+    """The keys of the store paths that each session needs: roots for garbage collection.
+
+    A manifest that can't be read raises EnvdslError: nothing may be collected on a guess.
+    """
+    return {name: show(layout, name).manifest.store_keys() for name in names(layout)}
+
+
+def create(store: Store, manifest: Manifest) -> Session:
+    """Write the session that ``manifest`` (as :func:`envdsl.session.compose.compose` returns it) describes.
+
+    A session that exists and is bound to the same is returned, its files brought up to date. Raises EnvdslError:
+    ``session-exists``, ``session-layer-missing``, ``session-workspace-missing``.
+    """
+    layout = store.layout
+    with _writing(layout), store.lease():
+        complete = _complete(store, manifest)
+        directory = layout.sessions / manifest.session
+        if (directory / MANIFEST).is_file():
+            present = show(layout, manifest.session)
+            if change := difference(present.manifest, complete):
+                raise EnvdslError.of(
+                    "session-exists",
+                    f"the session {manifest.session} exists, and is bound to something else:\n  "
+                    + "\n  ".join(change.lines()),
+                    hint=f"envdsl session rebase {manifest.session} changes its binding; "
+                    f"envdsl session remove {manifest.session} ends it",
+                    exit_status=ExitStatus.USAGE,
+                )
+            _replace_files(directory, _files(complete))
+        else:
+            _write_new(layout, directory, _files(complete))
+    return Session(manifest.session, directory, complete)
+
+
+def preview(layout: Layout, manifest: Manifest) -> Difference:
+    """What :func:`rebase` would change for the programs in the sandbox."""
+    return difference(show(layout, manifest.session).manifest, manifest)
+
+
+def rebase(store: Store, manifest: Manifest) -> Difference:
+    """Bind the session anew; its cache and workspace stay. Returns what changed.
+
+    Sandboxes that run keep what they were started with. Raises EnvdslError: ``session-unknown``,
+    ``session-layer-missing``, ``session-workspace-missing``.
+    """
+    with _writing(store.layout), store.lease():
+        present = show(store.layout, manifest.session)
+        complete = _complete(store, manifest)
+        _replace_files(present.directory, _files(complete))
+        return difference(present.manifest, complete)
+
+
+def remove(store: Store, name: str) -> None:
+    """End a session. Its layers become garbage unless something else needs them; a sandbox of it that still
+    runs keeps its mounts, and holds its layers by their lock files. Raises EnvdslError ``session-unknown``."""
+    with _writing(store.layout):
+        directory = store.layout.sessions / name
+        if not SESSION_NAME.fullmatch(name) or not directory.is_dir():
+            show(store.layout, name)  # says what there is
+        doomed = store.temporary(f"session-{name}") / name
+        directory.rename(doomed)
+    _remove_hostile_tree(doomed)
+
+
+def _complete(store: Store, manifest: Manifest) -> Manifest:
+    """With what belongs to this host, after checking that everything named exists."""
+    for key in manifest.store_keys():
+        if store.lookup(key) is None:
+            raise EnvdslError.of(
+                "session-layer-missing",
+                f"{manifest.name_of(key)} of session {manifest.session} is not in the store {store.layout.root}",
+                hint="envdsl build",
+            )
+    if manifest.workspace is not None and not Path(manifest.workspace.source).is_dir():
+        raise EnvdslError.of(
+            "session-workspace-missing",
+            f"the workspace {manifest.workspace.source} is not a directory",
+            hint="make it, or name another one with --workspace",
+            exit_status=ExitStatus.USAGE,
+        )
+    write_shims(store.layout.bin)
+    shared = store.layout.sessions / ".sandbox"
+    root = skeleton.prepare(shared, [item.mount() for item in manifest.mounts])
+    return manifest.on_host(root, seccomp.install(shared))
+
+
+def _files(manifest: Manifest) -> dict[str, tuple[bytes, int]]:
+    """Name -> content and mode, the manifest last."""
+    sandbox = plan(manifest)
+    return {
+        "bwrap.args": (encode(arguments(sandbox)), 0o644),
+        MANIFEST: (manifest.to_json().encode("utf-8", "surrogateescape"), 0o644),
+    }
+
+
+def _write_new(layout: Layout, directory: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
+    new = layout.sessions / f".new-{directory.name}"
+    shutil.rmtree(new, ignore_errors=True)  # of a writer that died; the lock is ours
+    if directory.exists():  # the same, of a removal or of somebody's hand
+        directory.rename(new)
+        _remove_hostile_tree(new)
+    new.mkdir()
+    new.chmod(0o755)
+    (new / "cache").mkdir(0o700)
+    _replace_files(new, files)
+    new.rename(directory)
+
+
+def _replace_files(directory: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
+    (directory / "cache").mkdir(0o700, exist_ok=True)
+    for name, (content, mode) in files.items():
+        path, new = directory / name, directory / f".{name}.new"
+        if path.is_file() and path.read_bytes() == content:
+            continue
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.chmod(mode)
+        new.replace(path)
+
+
+@contextmanager
+def _writing(layout: Layout) -> Iterator[None]:
+    layout.sessions.mkdir(parents=True, exist_ok=True)
+    with (layout.sessions / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_hostile_tree(path: Path) -> None:
+    """Remove a tree that a sandbox wrote to: no link is followed, and permissions that it took away are no obstacle."""
+    for _, directories, _, parent in os.fwalk(path, follow_symlinks=False):
+        for name in directories:
+            try:
+                directory = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+            except OSError:
+                continue  # a link
+            try:
+                Path(f"/proc/self/fd/{directory}").chmod(0o700)
+            finally:
+                os.close(directory)
+    shutil.rmtree(path)
