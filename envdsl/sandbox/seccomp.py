@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
 from pathlib import Path
 
 from envdsl.errors import EnvdslError, ExitStatus
@@ -12,6 +13,7 @@ from envdsl.model.digest import blake3_hex, store_hash
 _FILTERS = Path(__file__).parent / "filters"
 
 
+@cache
 def compiled(machine: str | None = None) -> bytes:
     """The filter for ``machine`` (default: this one), as ``bwrap --seccomp FD`` reads it.
 
