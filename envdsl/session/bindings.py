@@ -23,8 +23,9 @@ from pathlib import Path
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.names import SESSION_NAME
-from envdsl.sandbox import seccomp, skeleton
+from envdsl.sandbox import bwrap, seccomp, skeleton
 from envdsl.sandbox.argv import arguments, encode
+from envdsl.sandbox.script import script
 from envdsl.session.compose import plan
 from envdsl.session.difference import Difference, difference
 from envdsl.session.manifest import Manifest
@@ -33,6 +34,7 @@ from envdsl.store.layout import Layout
 from envdsl.store.store import Store
 
 MANIFEST = "manifest.json"
+ARGUMENTS = "bwrap.args"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ class Session:
     def run(self) -> Path:
         """The script that starts its sandbox."""
         return self.directory / "run"
+
+
+def shared_directory(layout: Layout) -> Path:
+    """Where the sandboxes of a store keep what they share; ``sandbox.bwrap.find`` remembers its answer there too."""
+    return layout.sessions / ".sandbox"
 
 
 def names(layout: Layout) -> list[str]:
@@ -91,11 +98,12 @@ def create(store: Store, manifest: Manifest) -> Session:
     """Write the session that ``manifest`` (as :func:`envdsl.session.compose.compose` returns it) describes.
 
     A session that exists and is bound to the same is returned, its files brought up to date. Raises EnvdslError:
-    ``session-exists``, ``session-layer-missing``, ``session-workspace-missing``.
+    ``session-exists``, ``session-layer-missing``, ``session-workspace-missing``, ``sandbox-no-bwrap``.
     """
     layout = store.layout
     with _writing(layout), store.lease():
         complete = _complete(store, manifest)
+        files = _files(layout, complete)
         directory = layout.sessions / manifest.session
         if (directory / MANIFEST).is_file():
             present = show(layout, manifest.session)
@@ -108,9 +116,9 @@ def create(store: Store, manifest: Manifest) -> Session:
                     f"envdsl session remove {manifest.session} ends it",
                     exit_status=ExitStatus.USAGE,
                 )
-            _replace_files(directory, _files(complete))
+            _replace_files(directory, files)
         else:
-            _write_new(layout, directory, _files(complete))
+            _write_new(layout, directory, files)
     return Session(manifest.session, directory, complete)
 
 
@@ -123,12 +131,12 @@ def rebase(store: Store, manifest: Manifest) -> Difference:
     """Bind the session anew; its cache and workspace stay. Returns what changed.
 
     Sandboxes that run keep what they were started with. Raises EnvdslError: ``session-unknown``,
-    ``session-layer-missing``, ``session-workspace-missing``.
+    ``session-layer-missing``, ``session-workspace-missing``, ``sandbox-no-bwrap``.
     """
     with _writing(store.layout), store.lease():
         present = show(store.layout, manifest.session)
         complete = _complete(store, manifest)
-        _replace_files(present.directory, _files(complete))
+        _replace_files(present.directory, _files(store.layout, complete))
         return difference(present.manifest, complete)
 
 
@@ -161,16 +169,23 @@ def _complete(store: Store, manifest: Manifest) -> Manifest:
             exit_status=ExitStatus.USAGE,
         )
     write_shims(store.layout.bin)
-    shared = store.layout.sessions / ".sandbox"
+    shared = shared_directory(store.layout)
     root = skeleton.prepare(shared, [item.mount() for item in manifest.mounts])
     return manifest.on_host(root, seccomp.install(shared))
 
 
-def _files(manifest: Manifest) -> dict[str, tuple[bytes, int]]:
+def _files(layout: Layout, manifest: Manifest) -> dict[str, tuple[bytes, int]]:
     """Name -> content and mode, the manifest last."""
     sandbox = plan(manifest)
+    text = script(
+        bwrap=bwrap.find(shared_directory(layout)),
+        args=layout.sessions / manifest.session / ARGUMENTS,
+        seccomp_filter=Path(manifest.isolation.seccomp or ""),
+        command=sandbox.command,
+    )
     return {
-        "bwrap.args": (encode(arguments(sandbox)), 0o644),
+        ARGUMENTS: (encode(arguments(sandbox)), 0o644),
+        "run": (text.encode("utf-8", "surrogateescape"), 0o755),
         MANIFEST: (manifest.to_json().encode("utf-8", "surrogateescape"), 0o644),
     }
 

@@ -69,7 +69,7 @@ def compose(
     ``workspace`` is an absolute, resolved directory of the host. Raises EnvdslError with every rule that is
     broken: ``session-name``, ``session-layers``, ``session-base-mismatch``, ``session-python-mismatch``,
     ``session-platform-mismatch``, ``session-version-conflict``, ``session-environment-conflict``,
-    ``session-environment-reserved``, ``session-workspace``.
+    ``session-environment-reserved``, ``session-workspace``, ``session-store``.
     """
     ordered = _order(layers)
     problems = [
@@ -77,7 +77,7 @@ def compose(
         *_stacking_problems(ordered, interpreter),
         *_version_problems(ordered),
         *_environment_problems(ordered),
-        *_workspace_problems(workspace, layout),
+        *_place_problems(workspace, layout),
     ]
     if problems:
         raise EnvdslError(*problems)
@@ -91,6 +91,7 @@ def compose(
         layers=tuple(ordered),
         workspace=Workspace(str(workspace), WORKSPACE) if workspace else None,
         cache=str(cache),
+        root_mounts=(),
         mounts=tuple(BoundMount.of(mount) for mount in mounts),
         environment=tuple(sorted(_environment(session, ordered, interpreter, layout, time_zone).items())),
         limits=limits,
@@ -112,15 +113,15 @@ def compose(
 
 
 def plan(manifest: Manifest) -> SandboxPlan:
-    """What the room ``sandbox`` carries out, the mounts of the minimal root included.
+    """What the room ``sandbox`` carries out.
 
     Raises EnvdslError (``session-manifest-invalid``) for a manifest that describes no sandbox.
     """
     isolation = manifest.isolation
-    mounts = tuple(item.mount() for item in manifest.mounts)
     try:
         return SandboxPlan(
-            base=mounts,
+            base=tuple(item.mount() for item in manifest.root_mounts),
+            mounts=tuple(item.mount() for item in manifest.mounts),
             environment=manifest.environment,
             cwd=isolation.cwd,
             hostname=isolation.hostname,
@@ -265,24 +266,38 @@ def _environment_problems(layers: Sequence[BoundLayer]) -> Iterable[Diagnostic]:
                 )
 
 
-def _workspace_problems(workspace: Path | None, layout: Layout) -> Iterable[Diagnostic]:
+def _place_problems(workspace: Path | None, layout: Layout) -> Iterable[Diagnostic]:
+    if ":" in str(layout.root) or not _is_text(layout.root):
+        yield Diagnostic(
+            "session-store",
+            f"sandboxes can't use a store at {str(layout.root)!r}: its path must be text without ':', which separates "
+            "the entries of PATH and PYTHONPATH",
+            hint="move the store, or name another one with --store",
+            exit_status=ExitStatus.USAGE,
+        )
     if workspace is None:
         return
+    problem = None
     if not workspace.is_absolute() or workspace == Path("/"):
-        what = "the root of the host" if workspace.is_absolute() else "not an absolute path"
-        yield Diagnostic(
-            "session-workspace",
-            f"{workspace} can't be a workspace: it is {what}",
-            hint="name a directory for the work of this session",
-            exit_status=ExitStatus.USAGE,
-        )
+        problem = "it is the root of the host" if workspace.is_absolute() else "it is not an absolute path"
     elif workspace.is_relative_to(layout.root):
+        problem = "it lies in the store, which no sandbox may write to"
+    elif not _is_text(workspace):
+        problem = "its path is not UTF-8"
+    if problem is not None:
         yield Diagnostic(
             "session-workspace",
-            f"the workspace {workspace} lies in the store, which no sandbox may write to",
-            hint="name a directory outside the store",
+            f"{str(workspace)!r} can't be a workspace: {problem}",
+            hint="name a directory for the work of this session, outside the store",
             exit_status=ExitStatus.USAGE,
         )
+
+
+def _is_text(path: Path) -> bool:
+    try:
+        return bool(str(path).encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _mounts(

@@ -60,25 +60,29 @@ _DERIVED = frozenset({"ENVDSL_SITE_DIRS", "PATH", "PYTHONPATH"})
 def difference(before: Manifest, after: Manifest) -> Difference:
     """What changes from ``before`` to ``after``."""
     old, new = _packages(before), _packages(after)
-    variables, others = dict(before.environment), dict(after.environment)
-    interpreters = before.interpreter, after.interpreter
+    variables, changed = dict(before.environment), dict(after.environment)
+    replaced = before.interpreter.key != after.interpreter.key
     return Difference(
         packages=tuple(
-            PackageChange(name, old[name][0] if name in old else None, new[name][0] if name in new else None)
+            PackageChange(name, *(side[name][0] if name in side else None for side in (old, new)))
             for name in sorted(old.keys() | new.keys())
             if old.get(name) != new.get(name)
         ),
         layers=tuple(_layers(before, after)),
-        interpreter=None
-        if interpreters[0].key == interpreters[1].key
-        else f"~ interpreter {interpreters[0].name} -> {interpreters[1].name}",
+        interpreter=f"~ interpreter {before.interpreter.name} -> {after.interpreter.name}" if replaced else None,
         environment=tuple(
             name
-            for name in sorted((variables.keys() | others.keys()) - _DERIVED)
-            if variables.get(name) != others.get(name)
+            for name in sorted((variables.keys() | changed.keys()) - _DERIVED)
+            if variables.get(name) != changed.get(name)
         ),
-        other=tuple(name for name in ("workspace", "limits") if getattr(before, name) != getattr(after, name)),
+        other=tuple(name for name, was, will_be in _settings(before, after) if was != will_be),
     )
+
+
+def _settings(before: Manifest, after: Manifest) -> Iterable[tuple[str, object, object]]:
+    yield "workspace", before.workspace, after.workspace
+    yield "limits", before.limits, after.limits
+    yield "command", before.isolation.command, after.isolation.command
 
 
 def _packages(manifest: Manifest) -> dict[str, tuple[str, str]]:
@@ -86,11 +90,14 @@ def _packages(manifest: Manifest) -> dict[str, tuple[str, str]]:
 
 
 def _layers(before: Manifest, after: Manifest) -> Iterable[str]:
-    old, new = ({layer.name: layer.id for layer in manifest.layers} for manifest in (before, after))
+    kept = {layer.id for layer in before.layers} & {layer.id for layer in after.layers}
+    old, new = (
+        {layer.name: layer.id for layer in manifest.layers if layer.id not in kept} for manifest in (before, after)
+    )
     for name in sorted(old.keys() | new.keys()):
         if name not in new:
             yield f"- layer {name} {old[name]}"
         elif name not in old:
             yield f"+ layer {name} {new[name]}"
-        elif old[name] != new[name]:
+        else:
             yield f"~ layer {name} {old[name]} -> {new[name]}"

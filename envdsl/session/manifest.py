@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.names import LayerId, LayerKind, Platform, PythonVersion
+from envdsl.sandbox.limits import Limits
 from envdsl.sandbox.plan import Mount, MountKind
 from envdsl.session import record
 from envdsl.session.record import ABSOLUTE, HEX, Described, RecordError, Variables
@@ -137,6 +138,11 @@ class SessionLimits:
     ]
     cache: Annotated[int | None, Described("Bytes that the session's cache may hold when a run begins.", minimum=0)]
 
+    def of_run(self) -> Limits:
+        """As the room ``sandbox`` takes them. Raises ValueError for a limit that nothing could run under."""
+        cpus = None if self.cpu_percent is None else self.cpu_percent / 100
+        return Limits(memory=self.memory, cpus=cpus, pids=self.pids, timeout=self.timeout)
+
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
@@ -171,7 +177,14 @@ class Manifest:
     layers: Annotated[tuple[BoundLayer, ...], Described("The layers: a base or an iso layer first, then x layers.")]
     workspace: Annotated[Workspace | None, Described("The workspace; null where it is memory that ends with the run.")]
     cache: Annotated[str, Described("Absolute path on the host of the session's cache directory.", pattern=ABSOLUTE)]
-    mounts: Annotated[tuple[BoundMount, ...], Described("Every mount, in the order to make them.")]
+    root_mounts: Annotated[
+        tuple[BoundMount, ...],
+        Described("The mounts of the minimal root, in the order to make them; the first is the root itself."),
+    ]
+    mounts: Annotated[
+        tuple[BoundMount, ...],
+        Described("The session's own mounts, in the order to make them, after those of the root."),
+    ]
     environment: Annotated[Variables, Described("The whole environment.")]
     limits: Annotated[SessionLimits, Described("Limits of one run.")]
     isolation: Annotated[Isolation, Described("The other properties of the sandbox.")]
@@ -221,10 +234,10 @@ class Manifest:
         return f"the layer {layer.name} ({layer.id})" if layer is not None else f"a source tree ({key})"
 
     def on_host(self, root: tuple[Mount, ...], seccomp: Path) -> Manifest:
-        """The same manifest with what depends on the host: the mounts of the minimal root, before its own, and the
-        file of the system call filter."""
-        mounts = (*map(BoundMount.of, root), *self.mounts)
-        return replace(self, mounts=mounts, isolation=replace(self.isolation, seccomp=str(seccomp)))
+        """The same manifest with what depends on the host: the mounts of the minimal root, and the file of the
+        system call filter."""
+        isolation = replace(self.isolation, seccomp=str(seccomp))
+        return replace(self, root_mounts=tuple(map(BoundMount.of, root)), isolation=isolation)
 
 
 def manifest_schema() -> dict[str, Any]:
