@@ -15,6 +15,7 @@ from pathlib import Path
 
 # struct flock of 64-bit Linux: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhqqi4x")
+GATES = ("gate", "database")
 
 
 @contextmanager
@@ -51,6 +52,20 @@ def try_exclusive(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def remove_stale_locks(directory: Path) -> None:
+    """Remove the files of locks (:func:`exclusive`) whose holders died. Gates stay."""
+    for path in directory.iterdir():
+        if path.name not in GATES:
+            try:
+                descriptor = try_exclusive(path)
+            except FileNotFoundError:
+                continue
+            if descriptor is not None:
+                if _has_name(descriptor, path):
+                    path.unlink()
+                release(descriptor)
 
 
 def release(descriptor: int) -> None:

@@ -162,6 +162,11 @@ class Registry:
             (number,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM paths {where}").fetchone()
         return int(number)
 
+    def newer_than(self, number: int) -> set[str]:
+        """The keys of the rows after number ``number``."""
+        with self.reading() as connection:
+            return {key for (key,) in connection.execute("SELECT key FROM paths WHERE id > ?", (number,))}
+
     def mark_flushed(self, newest: int) -> None:
         """The files of all rows up to number ``newest`` are on disk."""
         with self.writing(durable=True) as connection:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from envdsl.store.treehash import walk
@@ -59,7 +60,7 @@ def remove_tree(path: Path) -> int:
         for directory in directories:  # grows while it is walked
             os.chmod(directory, 0o700)
             with os.scandir(directory) as members:
-                for member in members:
+                for member in list(members):
                     if member.is_dir(follow_symlinks=False):
                         directories.append(member.path)
                     else:
@@ -69,6 +70,38 @@ def remove_tree(path: Path) -> int:
     except FileNotFoundError:
         pass
     return freed
+
+
+def disk_usage(paths: Iterable[Path]) -> int:
+    """The bytes of disk that removing all of ``paths`` would free: a file whose other names (hard links) are
+    not among them frees nothing. What is gone already is no error."""
+    freed = 0
+    names: dict[tuple[int, int], int] = {}  # by inode: how many names were seen, of those that have several
+    for path in paths:
+        for place in _files(os.fsencode(path)):
+            try:
+                status = os.lstat(place)
+            except FileNotFoundError:
+                continue
+            if status.st_nlink > 1:
+                inode = (status.st_dev, status.st_ino)
+                names[inode] = names.get(inode, 0) + 1
+                if names[inode] < status.st_nlink:
+                    continue
+            freed += status.st_blocks * 512
+    return freed
+
+
+def _files(place: bytes) -> Iterator[bytes]:
+    try:
+        if not stat.S_ISDIR(os.lstat(place).st_mode):
+            yield place
+            return
+    except FileNotFoundError:
+        return
+    for _, member, mode in walk(place):
+        if not stat.S_ISDIR(mode):
+            yield member
 
 
 def _remove_file(place: bytes) -> int:

@@ -125,9 +125,9 @@ class Listing:
             if entry.type == "directory":
                 _directory(known, entry.path)
             else:
-                parent, _, name = entry.path.rpartition("/")
+                parent, name = _split(entry.path)
                 members = (known.get(parent) or _directory(known, parent)).entries
-                if members.setdefault(_name(name, entry.path), record := _record(entry)) is not record:
+                if members.setdefault(name, record := _record(entry)) is not record:
                     raise ValueError(f"two entries at {entry.path!r}")
         self._root = root
 
@@ -286,6 +286,13 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
+def _split(path: str) -> tuple[str, bytes]:
+    parent, slash, name = path.rpartition("/")
+    if slash and not parent:
+        raise ValueError(f"not a normal relative path: {path!r}")
+    return parent, _name(name, path)
+
+
 def _name(name: str, path: str) -> bytes:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ValueError(f"not a normal relative path: {path!r}")
@@ -312,9 +319,9 @@ def _directory(known: dict[str, _Directory], path: str) -> _Directory:
     if found is None:
         if path.count("/") > _DEEPEST:
             raise ValueError(f"too deep: {path[:100]!r}…")
-        parent, _, name = path.rpartition("/")
+        parent, name = _split(path)
         found = known[path] = _Directory({})
-        if _directory(known, parent).entries.setdefault(_name(name, path), found) is not found:
+        if _directory(known, parent).entries.setdefault(name, found) is not found:
             raise ValueError(f"two entries at {path!r}")
     return found
 

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.store import registry
+from envdsl.store.store import Store
+from tests.store.conftest import key_of, put
+
+
+def refused(root: Path) -> str:
+    with Store.open(root) as store, pytest.raises(EnvdslError) as caught:
+        store.lookup(key_of("x"))
+    diagnostic = caught.value.diagnostics[0]
+    assert diagnostic.exit_status is ExitStatus.ENVIRONMENT
+    assert diagnostic.hint
+    assert "envdsl.db" in diagnostic.message
+    return diagnostic.code
+
+
+def test_a_database_of_a_newer_envdsl_is_left_alone(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        put(store, "x")
+    with sqlite3.connect(tmp_path / "envdsl.db") as connection:
+        connection.execute(f"PRAGMA user_version = {len(registry.MIGRATIONS) + 1}")
+    connection.close()
+    before = (tmp_path / "envdsl.db").read_bytes()
+    assert refused(tmp_path) == "store-database-newer"
+    assert (tmp_path / "envdsl.db").read_bytes() == before
+
+
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "envdsl.db") as connection:
+        connection.execute("CREATE TABLE cookies (name TEXT)")
+    connection.close()
+    assert refused(tmp_path) == "store-database-foreign"
+
+
+@pytest.mark.parametrize("damage", ["no database", "zeroes in the middle", "cut off"])
+def test_a_damaged_database_is_said_with_a_remedy_that_works(tmp_path: Path, damage: str) -> None:
+    with Store.open(tmp_path) as store:
+        for number in range(40):
+            put(store, f"x{number}")
+    database = tmp_path / "envdsl.db"
+    content = database.read_bytes()
+    match damage:
+        case "no database":
+            database.write_bytes(b"something else" * 1000)
+        case "zeroes in the middle":
+            database.write_bytes(content[:4096] + bytes(len(content) - 4096))
+        case "cut off":
+            database.write_bytes(content[: len(content) // 2])
+    with Store.open(tmp_path) as store, pytest.raises(EnvdslError) as caught:
+        [store.listing(path.key) for path in store.paths()]
+    assert caught.value.code == "store-database-damaged"
+    assert "remove envdsl.db*" in (caught.value.diagnostics[0].hint or "")
+    for file in tmp_path.glob("envdsl.db*"):
+        file.unlink()
+    with Store.open(tmp_path) as store:
+        assert store.lookup(key_of("x1")) is None
+        put(store, "x1")
+        assert store.lookup(key_of("x1")) is not None
+
+
+def test_a_damaged_listing_is_said(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        put(store, "x")
+        put(store, "y", other="tree")
+    with sqlite3.connect(tmp_path / "envdsl.db") as connection:
+        (other,) = connection.execute("SELECT data FROM listings WHERE key = ?", (key_of("y"),)).fetchone()
+        connection.execute("UPDATE listings SET data = ? WHERE key = ?", (other, key_of("x")))
+    connection.close()
+    with Store.open(tmp_path) as store, pytest.raises(EnvdslError) as caught:
+        store.listing(key_of("x"))
+    assert caught.value.code == "store-database-damaged"
+
+
+def test_what_was_not_flushed_before_a_power_failure_is_not_valid_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(tmp_path) as store:
+        put(store, "durable")
+        store.flush()
+        put(store, "lost")
+        assert store.lookup(key_of("lost")) is not None
+    with Store.open(tmp_path) as store:  # the same boot: nothing was lost
+        assert store.lookup(key_of("lost")) is not None
+    monkeypatch.setattr(registry, "boot_id", lambda: "another boot")
+    with Store.open(tmp_path) as store:
+        assert [path.key for path in store.paths()] == [key_of("durable")]
+        assert store.listing(key_of("durable"))
+        put(store, "lost")  # in the place of the rubbish that is left
+        assert store.lookup(key_of("lost")) is not None
+
+
+def test_a_disk_that_cannot_keep_what_was_written_makes_it_invalid(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from envdsl.store.syncfs import FileSystem
+
+    put(store, "durable")
+    store.flush()
+    put(store, "lost")
+
+    def fail(_: FileSystem) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(FileSystem, "sync", fail)
+    with pytest.raises(EnvdslError) as caught:
+        store.flush()
+    assert caught.value.code == "store-io"
+    assert [path.key for path in store.paths()] == [key_of("durable")]
+    store.flush()  # nothing is left to be flushed, so nothing fails
+
+
+def test_rows_that_come_while_a_flush_runs_are_not_called_durable(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from envdsl.store.syncfs import FileSystem
+
+    put(store, "early")
+    monkeypatch.setattr(FileSystem, "sync", lambda _: put(store, "late"))
+    store.flush()
+    with store.registry.reading() as connection:
+        rows = dict(connection.execute("SELECT key, boot IS NULL FROM paths").fetchall())
+    assert rows == {key_of("early"): 1, key_of("late"): 0}
