@@ -1,12 +1,13 @@
 """The tree, built while the automaton reduces.
 
-A method for each rule or alias of ``grammar/layer.lark``. Each takes the values of all the rule's symbols: tokens, nodes,
-lists of nodes. Nodes are made with the span of their own text; what encloses parenthesised nodes spans the
-parentheses too, and so their extents are kept while the text is parsed.
+A method for each rule or alias of ``grammar/layer.lark``. Each takes the values of all the rule's symbols: tokens,
+nodes, lists of nodes. A node spans its own text, without parentheses around it; what holds a parenthesised node spans
+the parentheses too, and so their extents are kept while the text is parsed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from envdsl.errors import Diagnostic
@@ -50,6 +51,8 @@ from envdsl.syntax.tree import (
 
 Values = list[Any]
 
+_LARGEST_INTEGER = 2**63 - 1
+
 
 class TreeBuilder:
     """Builds the tree of one text; refused constructs are collected in ``diagnostics``."""
@@ -59,6 +62,8 @@ class TreeBuilder:
         self.text = source.text
         self.comments: list[Comment] = []
         self.diagnostics: list[Diagnostic] = []
+        self.longest_call = 0  # arguments
+        self.longest_chain = 0  # operators
         self._parenthesised: dict[int, tuple[Node, int, int]] = {}
 
     # -- places --
@@ -66,17 +71,17 @@ class TreeBuilder:
     def _span(self, start: int, end: int) -> Span:
         return Span(self.source, start, end)
 
-    def _start(self, value: Token | Node) -> int:
+    def _start(self, value: Any) -> int:
         if type(value) is Token:
             return value.start
         extent = self._parenthesised.get(id(value))
-        return extent[1] if extent else value.span.start
+        return extent[1] if extent else int(value.span.start)
 
-    def _end(self, value: Token | Node) -> int:
+    def _end(self, value: Any) -> int:
         if type(value) is Token:
             return value.end
         extent = self._parenthesised.get(id(value))
-        return extent[2] if extent else value.span.end
+        return extent[2] if extent else int(value.span.end)
 
     def _over(self, values: Values) -> Span:
         return Span(self.source, self._start(values[0]), self._end(values[-1]))
@@ -92,6 +97,9 @@ class TreeBuilder:
 
     def comment(self, start: int, end: int) -> None:
         self.comments.append(Comment(self._span(start, end), self.text[start:end]))
+
+    def pass_through(self, values: Values) -> Any:
+        return values[0]
 
     # -- lists --
 
@@ -200,24 +208,45 @@ class TreeBuilder:
         return Lambda(self._over(values), values[0], values[2])
 
     def pattern_before_name(self, values: Values) -> Pattern:
-        pattern = values[0]
-        return Pattern(self._over(values), pattern.fields, pattern.open, self._token_text(values[2]))
+        return self._bound(values, values[0], values[2])
 
     def pattern_after_name(self, values: Values) -> Pattern:
-        pattern = values[2]
-        return Pattern(self._over(values), pattern.fields, pattern.open, self._token_text(values[0]))
+        return self._bound(values, values[2], values[0])
+
+    def _formals(self, values: Values, fields: Sequence[Field], *, is_open: bool) -> Pattern:
+        seen: set[str] = set()
+        for field in fields:
+            if field.name in seen:
+                self._refuse_duplicate(field)
+            seen.add(field.name)
+        return Pattern(self._over(values), tuple(fields), is_open, None)
+
+    def _bound(self, values: Values, pattern: Pattern, name: Token) -> Pattern:
+        bind = self._token_text(name)
+        for field in pattern.fields:
+            if field.name == bind:
+                self._refuse_duplicate(field)
+        return Pattern(self._over(values), pattern.fields, pattern.open, bind)
+
+    def _refuse_duplicate(self, field: Field) -> None:
+        self._refuse(
+            field.span,
+            "syntax-duplicate-formal",
+            f"`{field.name}` occurs twice in this pattern",
+            "give one of them another name",
+        )
 
     def no_formals(self, values: Values) -> Pattern:
-        return Pattern(self._over(values), (), open=False, bind=None)
+        return self._formals(values, (), is_open=False)
 
     def only_ellipsis(self, values: Values) -> Pattern:
-        return Pattern(self._over(values), (), open=True, bind=None)
+        return self._formals(values, (), is_open=True)
 
     def closed_formals(self, values: Values) -> Pattern:
-        return Pattern(self._over(values), tuple(values[1]), open=False, bind=None)
+        return self._formals(values, values[1], is_open=False)
 
     def open_formals(self, values: Values) -> Pattern:
-        return Pattern(self._over(values), tuple(values[1]), open=True, bind=None)
+        return self._formals(values, values[1], is_open=True)
 
     def formal(self, values: Values) -> Field:
         return Field(self._token_span(values[0]), self._token_text(values[0]), None)
@@ -227,6 +256,14 @@ class TreeBuilder:
 
     def let(self, values: Values) -> Let:
         _, bindings, _, body = values
+        for binding in bindings:
+            if isinstance(binding, Binding) and isinstance(binding.path[0], DynamicName):
+                self._refuse(
+                    binding.path[0].span,
+                    "syntax-dynamic-let",
+                    "`let` binds plain names: a computed one could not be referred to",
+                    "put it in a set: `let set = { ${name} = …; }; in …`",
+                )
         return Let(self._over(values), tuple(bindings), body)
 
     def empty_let(self, values: Values) -> Let:
@@ -251,6 +288,7 @@ class TreeBuilder:
     # -- operators --
 
     def operation(self, values: Values) -> Expression:
+        self.longest_chain = max(self.longest_chain, len(values[0]))
         expression: Expression = operators.resolve(values[0], self.text, self._operator_node, self._refuse_chain)
         return expression
 
@@ -280,6 +318,7 @@ class TreeBuilder:
         return [operand, operator, *more]
 
     def extend_chain(self, values: Values) -> Values:
+        chain: Values
         chain, operator, more = values
         chain.append(operator)
         chain.extend(more)
@@ -289,17 +328,21 @@ class TreeBuilder:
         return values
 
     def extend_test(self, values: Values) -> Values:
+        chain: Values
         chain, operator, path = values
         chain += (operator, path)
         return chain
 
     def prefix(self, values: Values) -> Values:
+        operand: Values
         operator, operand = values
         operand.insert(0, operator)
         return operand
 
     def application(self, values: Values) -> Expression:
+        function: Expression
         function, *arguments = values[0]
+        self.longest_call = max(self.longest_call, len(arguments))
         start = self._start(function)
         for argument in arguments:
             function = Apply(self._span(start, self._end(argument)), function, argument)
@@ -328,11 +371,25 @@ class TreeBuilder:
 
     def integer(self, values: Values) -> Integer:
         token = values[0]
-        return Integer(self._token_span(token), int(self._token_text(token)))
+        digits = self._token_text(token).lstrip("0") or "0"
+        if len(digits) > 19 or int(digits) > _LARGEST_INTEGER:
+            self._refuse(
+                self._token_span(token),
+                "syntax-integer-too-large",
+                f"integers go up to {_LARGEST_INTEGER}",
+                "write it as a string",
+            )
+            digits = "0"
+        return Integer(self._token_span(token), int(digits))
 
     def path(self, values: Values) -> PathLiteral:
         token = values[0]
-        return PathLiteral(self._token_span(token), self._token_text(token))
+        text = self._token_text(token)
+        if text.endswith("/"):
+            self._refuse(
+                self._token_span(token), "syntax-path-slash", f"the path `{text}` ends with a slash", "remove it"
+            )
+        return PathLiteral(self._token_span(token), text)
 
     def parenthesised(self, values: Values) -> Expression:
         opening, node, closing = values
@@ -376,6 +433,7 @@ class TreeBuilder:
         return String(self._token_span(token), (text,) if text else (), indented=False)
 
     def append_interpolation(self, values: Values) -> Values:
+        parts: Values
         parts, _, expression, _ = values
         parts.append(expression)
         return parts

@@ -55,9 +55,9 @@ def resolve(
     """The tree of a chain: ``[prefix*, operand, (operator, prefix*, operand | "?", path)*]``, operators being tokens of
     ``text``.
 
-    ``build(operator, is_prefix, operands)`` takes what the operator joins off the end of ``operands`` and gives the node;
-    ``clash(first, second)`` is told of two operators side by side that do not associate. Operator-precedence parsing
-    with two stacks: no chain is too long for it.
+    ``build(operator, is_prefix, operands)`` takes what the operator joins off the end of ``operands`` and gives the
+    node; ``clash(first, second)`` is told of two operators side by side that do not associate. Operator-precedence
+    parsing with two stacks: no chain is too long for it.
     """
     operands: list[Any] = []
     pending: list[tuple[int, Token, bool]] = []  # level, operator, is it a prefix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -56,8 +56,8 @@ class Scanner:
 class State:
     """One row of the automaton.
 
-    ``actions`` gives for a terminal the state to shift to (``n >= 0``) or the rule to reduce by (``~n``); ``gotos`` gives
-    for a nonterminal the state that follows it.
+    ``actions`` gives for a terminal the state to shift to (``n >= 0``) or the rule to reduce by (``~n``); ``gotos``
+    gives for a nonterminal the state that follows it.
     """
 
     actions: Mapping[str, int]
@@ -72,6 +72,20 @@ class Tables:
     starts: Mapping[str, int]
     finals: Mapping[str, int]
     terminals: Mapping[str, Terminal]
+    after: dict[tuple[int, str, str], tuple[int, int | None]] = field(default_factory=dict)
+
+    def follow(self, key: tuple[int, str, str]) -> tuple[int, int | None]:
+        """Where a nonterminal leads in a state with a given token ahead: the state and its action, beyond all rules
+        that only pass the value through. Kept in ``after``: most reductions are such rules.
+        """
+        state, nonterminal, kind = key
+        while True:
+            following = self.states[state].gotos[nonterminal]
+            action = self.states[following].actions.get(kind)
+            if action is None or action >= 0 or self.rules[~action].action != PASS_THROUGH:
+                self.after[key] = following, action
+                return following, action
+            nonterminal = self.rules[~action].origin
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Tables:
