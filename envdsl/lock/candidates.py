@@ -16,6 +16,7 @@ from urllib.request import url2pathname
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.lock.index import IndexConfiguration
+from envdsl.lock.lock import Lock
 from envdsl.lock.source import IndexSource
 from envdsl.redaction import public_url
 from envdsl.transport import CONNECT_TIMEOUT, READ_TIMEOUT, Retries, new_session, reason
@@ -91,7 +92,7 @@ class Candidates:
             if isinstance(place, Path):
                 yield Candidate(path=place)
             elif not self._offline:
-                yield Candidate(url=place, auth=self._auth_for(place))
+                yield Candidate(url=place, auth=auth_for(place, self._configuration))
         unreachable: list[EnvdslError] = []
         local_first = sorted(self._configuration.sources, key=lambda source: source.directory is None)
         for source in local_first:
@@ -112,17 +113,10 @@ class Candidates:
         sha256 = package.digests.get("sha256")
         parts = urlsplit(package.url)
         if parts.scheme == "file":
-            return Candidate(path=Path(url2pathname(parts.path)), sha256=sha256, size=package.size, yanked=yanked)
+            return Candidate(path=Path(url2pathname(str(parts.path))), sha256=sha256, size=package.size, yanked=yanked)
         same_place = (parts.scheme, parts.netloc) == source.origin
         auth = self._configuration.credentials(source) if same_place else None
         return Candidate(url=package.url, sha256=sha256, size=package.size, yanked=yanked, auth=auth)
-
-    def _auth_for(self, url: str) -> tuple[str, str] | None:
-        parts = urlsplit(url)
-        for source in self._configuration.sources:
-            if source.origin == (parts.scheme, parts.netloc):
-                return self._configuration.credentials(source)
-        return None
 
     def _page(self, source: IndexSource, filename: str) -> Mapping[str, DistributionPackage]:
         from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -178,6 +172,28 @@ class Candidates:
         if session is None:
             session = self._threads.session = new_session()
         return session
+
+
+def auth_for(url: str, configuration: IndexConfiguration) -> tuple[str, str] | None:
+    """The credentials for a URL of the same scheme, host and port as a source; None for any other place."""
+    parts = urlsplit(url)
+    for source in configuration.sources:
+        if source.origin == (parts.scheme, parts.netloc):
+            return configuration.credentials(source)
+    return None
+
+
+def known_places(lock: Lock, directory: Path) -> dict[str, tuple[Path | str, ...]]:
+    """The places that a lock in ``directory`` names itself, by sha256: wheels of the project, and URLs."""
+    places: dict[str, tuple[Path | str, ...]] = {}
+    for package in lock.packages:
+        for _, wheel in package.platforms:
+            if wheel.path is not None:
+                places[wheel.sha256] = (directory / wheel.path,)
+            elif wheel.url is not None:
+                parts = urlsplit(wheel.url)
+                places[wheel.sha256] = (Path(url2pathname(str(parts.path))) if parts.scheme == "file" else wheel.url,)
+    return places
 
 
 def _read_page(place: Path, project: str, *, flat: bool) -> list[DistributionPackage]:

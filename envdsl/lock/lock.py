@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from envdsl.model.names import LayerKind, Platform, PythonVersion
 
@@ -53,7 +54,8 @@ class Lock:
     """A parsed and validated ``pylock.<layer>.toml``; packages are sorted by name.
 
     ``inputs`` is the digest of what was resolved (:func:`envdsl.lock.freshness.inputs_digest`);
-    ``digest`` is the blake3 of the file's bytes.
+    ``digest`` is the blake3 of the file's bytes. ``recorded`` is what was resolved, in the form that
+    :func:`envdsl.lock.freshness.resolution_inputs` gives, so that a stale lock can say what has changed.
     """
 
     layer: str
@@ -64,3 +66,4 @@ class Lock:
     base: BaseReference | None
     packages: tuple[LockedPackage, ...]
     digest: str
+    recorded: Mapping[str, object] = field(default_factory=dict, repr=False, hash=False)

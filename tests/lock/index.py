@@ -181,9 +181,7 @@ def _handler(index: Index) -> type[BaseHTTPRequestHandler]:
             drop = index.drop_after[name].pop(0) if body and index.drop_after[name] else None
             self._send(status, data[start:], headers, body, drop)
 
-        def _send(
-            self, status: int, data: bytes, headers: dict[str, str], body: bool, drop: int | None = None
-        ) -> None:
+        def _send(self, status: int, data: bytes, headers: dict[str, str], body: bool, drop: int | None = None) -> None:
             self.send_response(status)
             for key, value in headers.items():
                 self.send_header(key, value)
