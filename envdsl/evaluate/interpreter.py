@@ -9,16 +9,17 @@ an unknown one is reported even in code that never runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
 
 from envdsl.errors import Note
 from envdsl.evaluate.bindings import Assigned, Entry, Inherited, Plan, plan_of
 from envdsl.evaluate.coerce import interpolated
 from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.files import resolve
+from envdsl.evaluate.functions import Maker, apply, pattern_binder, pattern_names
 from envdsl.evaluate.machine import Machine, expected, too_deep
 from envdsl.evaluate.operators import INTEGER_MAX, Code, binary, unary
 from envdsl.evaluate.scope import Constant, Local, Scope
+from envdsl.evaluate.selection import Part, attribute, has_attribute, select, select_or
 from envdsl.evaluate.values import (
     Closure,
     Frame,
@@ -32,9 +33,6 @@ from envdsl.evaluate.values import (
 )
 from envdsl.model.span import Span
 from envdsl.syntax import tree
-
-Maker: TypeAlias = Callable[[Frame], Slot]
-NameCode: TypeAlias = "str | Code"
 
 
 class Compiler:
@@ -70,10 +68,16 @@ class Compiler:
                 return self._path(node)
             case tree.Variable():
                 return self._variable(node.name, node.span, scope)
-            case tree.Select():
-                return self._select(node, scope)
+            case tree.Select(default=None):
+                return select(self._machine, node, self.expression(node.target, scope), self._parts(node.path, scope))
+            case tree.Select(default=default):
+                assert default is not None
+                parts = self._parts(node.path, scope)
+                return select_or(
+                    self._machine, self.expression(node.target, scope), parts, self.expression(default, scope)
+                )
             case tree.HasAttribute():
-                return self._has_attribute(node, scope)
+                return has_attribute(self._machine, self.expression(node.target, scope), self._parts(node.path, scope))
             case tree.Apply():
                 return self._apply(node, scope)
             case tree.Lambda():
@@ -258,7 +262,7 @@ class Compiler:
                 return self._slot(wanted, span, outer), True
             case Inherited(name=wanted, source=source, span=span):
                 assert source is not None
-                code = self._attribute(self.expression(source, inner), source.span, wanted, span)
+                code = attribute(self._machine, self.expression(source, inner), source.span, wanted, span)
                 return lambda frame: Thunk(code, frame, note), False
             case Plan():
                 made = self.plan(entry, inner)
@@ -280,104 +284,11 @@ class Compiler:
 
         return run
 
-    def _attribute(self, target: Code, target_span: Span, name: str, span: Span) -> Code:
-        """``target.name``, by far the most frequent selection."""
-        force = self._machine.force
-
-        def run(frame: Frame) -> Value:
-            value = target(frame)
-            if type(value) is not dict:
-                raise expected("a set", value, span=target_span)
-            slot = value.get(name, _MISSING)
-            if slot is _MISSING:
-                raise missing(name, value, span)
-            if type(slot) is not Thunk:
-                return slot
-            try:
-                return force(slot)
-            except EvaluationError as failure:
-                raise failure.at(span) from None
-
-        return run
-
-    def _names(self, path: Iterable[tree.AttributeName], scope: Scope) -> list[tuple[NameCode, Span]]:
+    def _parts(self, path: Iterable[tree.AttributeName], scope: Scope) -> list[Part]:
         return [
             (part.text if isinstance(part, tree.Name) else self.expression(part.expression, scope), part.span)
             for part in path
         ]
-
-    def _name(self, name: NameCode, span: Span, frame: Frame) -> str:
-        if isinstance(name, str):
-            return name
-        value = name(frame)
-        if not isinstance(value, str):
-            raise expected("a string as the name of an attribute", value, span=span)
-        return value
-
-    def _select(self, node: tree.Select, scope: Scope) -> Code:
-        target = self.expression(node.target, scope)
-        if node.default is None:
-            span = node.target.span
-            for part in node.path:
-                if isinstance(part, tree.Name):
-                    target = self._attribute(target, span, part.text, part.span)
-                else:
-                    target = self._computed_attribute(target, span, part, scope)
-                span = part.span
-            return target
-        default = self.expression(node.default, scope)
-        names = self._names(node.path, scope)
-        force = self._machine.force
-
-        def run(frame: Frame) -> Value:
-            value = target(frame)
-            for name, span in names:
-                wanted = self._name(name, span, frame)
-                if not isinstance(value, dict) or wanted not in value:
-                    return default(frame)
-                try:
-                    value = force(value[wanted])
-                except EvaluationError as failure:
-                    raise failure.at(span) from None
-            return value
-
-        return run
-
-    def _computed_attribute(self, target: Code, target_span: Span, part: tree.DynamicName, scope: Scope) -> Code:
-        name_code = self.expression(part.expression, scope)
-        force = self._machine.force
-
-        def run(frame: Frame) -> Value:
-            value = target(frame)
-            name = self._name(name_code, part.span, frame)
-            if not isinstance(value, dict):
-                raise expected("a set", value, span=target_span)
-            if name not in value:
-                raise missing(name, value, part.span)
-            try:
-                return force(value[name])
-            except EvaluationError as failure:
-                raise failure.at(part.span) from None
-
-        return run
-
-    def _has_attribute(self, node: tree.HasAttribute, scope: Scope) -> Code:
-        target = self.expression(node.target, scope)
-        names = self._names(node.path, scope)
-        force = self._machine.force
-        last = len(names) - 1
-
-        def run(frame: Frame) -> Value:
-            value = target(frame)
-            for position, (name, span) in enumerate(names):
-                wanted = self._name(name, span, frame)
-                if not isinstance(value, dict) or wanted not in value:
-                    return False
-                if position < last:
-                    value = force(value[wanted])
-            return True
-
-        return run
 
     # -- functions ---------------------------------------------------------------------------------
 
@@ -385,60 +296,17 @@ class Compiler:
         parameter = node.parameter
         if isinstance(parameter, tree.Name):
             body = self.expression(node.body, Scope((parameter.text,), scope))
-            procedure = Procedure(body, None, None, name, node.span)
+            procedure = Procedure(body, None, None, name)
         else:
-            procedure = self._pattern(node, parameter, scope, name)
+            inner = Scope(pattern_names(parameter, self._report), scope)
+            defaults = [
+                None if field.default is None else self.maker(field.default, inner, growing=True)
+                for field in parameter.fields
+            ]
+            bind = pattern_binder(self._machine, node, parameter, defaults, name)
+            formals = {field.name: field.default is not None for field in parameter.fields}
+            procedure = Procedure(self.expression(node.body, inner), bind, formals, name)
         return lambda frame: Closure(procedure, frame)
-
-    def _pattern(self, node: tree.Lambda, pattern: tree.Pattern, scope: Scope, name: str | None) -> Procedure:
-        names = [field.name for field in pattern.fields]
-        if pattern.bind is not None:
-            names.append(pattern.bind)
-        for position, formal in enumerate(names):
-            if formal in names[:position]:
-                self._report(
-                    EvaluationError(
-                        "eval-duplicate-argument", f"two arguments are called '{formal}'", span=pattern.span
-                    )
-                )
-                names[position] = f"{formal} {position}"  # no identifier, so that nothing refers to it
-        inner = Scope(names, scope)
-        fields = [
-            (field.name, None if field.default is None else self.maker(field.default, inner, growing=True))
-            for field in pattern.fields
-        ]
-        known = frozenset(field.name for field in pattern.fields)
-        machine = self._machine
-        called = f"the function '{name}'" if name else "the function"
-
-        def bind(frame: Frame, argument: Slot) -> Frame:
-            given = machine.set(argument)
-            own: Frame = [frame]
-            for formal, default in fields:
-                if formal in given:
-                    own.append(given[formal])
-                elif default is not None:
-                    own.append(default(own))
-                else:
-                    raise EvaluationError(
-                        "eval-missing-argument",
-                        f"{called} needs the argument '{formal}'",
-                        hint=None if name is None else f"it is defined at {node.span}",
-                    )
-            if not pattern.open and not given.keys() <= known:
-                surplus = min(given.keys() - known)
-                raise EvaluationError(
-                    "eval-unexpected-argument",
-                    f"{called} takes no argument '{surplus}'",
-                    hint=did_you_mean(surplus, known),
-                )
-            if pattern.bind is not None:
-                own.append(argument)
-            return own
-
-        body = self.expression(node.body, inner)
-        formals = {field.name: field.default is not None for field in pattern.fields}
-        return Procedure(body, bind, formals, name, node.span)
 
     def _apply(self, node: tree.Apply, scope: Scope) -> Code:
         makers: list[Maker] = []
@@ -447,23 +315,7 @@ class Compiler:
             makers.append(self.maker(head.argument, scope))
             head = head.function
         makers.reverse()
-        function = self.expression(head, scope)
-        machine = self._machine
-        span = node.span
-
-        def run(frame: Frame) -> Value:
-            callee = value = function(frame)
-            try:
-                for make in makers:
-                    value = machine.call(value, make(frame))
-            except EvaluationError as failure:
-                if type(callee) is Closure:
-                    failure.note(Note(f"while calling '{callee.procedure.name or 'a function'}'", span))
-                raise failure.at(span) from None
-            # A string made by a builtin comes from this call, as far as a reader of the file can tell.
-            return Text.at(value, span) if type(value) is str else value
-
-        return run
+        return apply(self._machine, self.expression(head, scope), makers, node.span)
 
     # -- the rest ----------------------------------------------------------------------------------
 
@@ -510,9 +362,6 @@ class Compiler:
         return run
 
 
-_MISSING: Slot = Thunk(lambda frame: None, [])
-
-
 def _constant(value: Value) -> Code:
     return lambda frame: value
 
@@ -538,7 +387,8 @@ def _reach(depth: int, index: int) -> Maker:
     def climb(frame: Frame) -> Slot:
         for _ in range(depth):
             frame = frame[0]
-        return frame[index]
+        slot: Slot = frame[index]
+        return slot
 
     return climb
 
@@ -550,16 +400,3 @@ def undefined(name: str, span: Span, scope: Scope) -> EvaluationError:
         span=span,
         hint=did_you_mean(name, set(scope.visible())),
     )
-
-
-def missing(name: str, value: dict[str, Slot], span: Span | None) -> EvaluationError:
-    return EvaluationError(
-        "eval-missing-attribute",
-        f"the set has no attribute '{name}'",
-        span=span,
-        hint=did_you_mean(name, value) or (_offer(value) if len(value) <= 8 else None),
-    )
-
-
-def _offer(value: dict[str, Slot]) -> str | None:
-    return f"it has {', '.join(sorted(value))}" if value else "it is empty"

@@ -44,7 +44,7 @@ class DirectoryReader:
             descriptor = os.open(resolved, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise _unreadable(path, error.strerror or str(error)) from None
-        with open(descriptor, "rb") as file:
+        with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise _unreadable(path, "it is not a file")
             try:

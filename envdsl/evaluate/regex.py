@@ -21,7 +21,7 @@ _MEMORY = 2 * 1024 * 1024
 
 
 def full_match(pattern: str, subject: str) -> list[str | None] | None:
-    """The groups of a match of the whole of ``subject``, None for a group that took no part; None when it does not match.
+    """The groups of a match of the whole of ``subject`` (None for one that took no part); None without a match.
 
     Raises EvaluationError (``eval-regex``) for an invalid pattern.
     """
@@ -37,7 +37,7 @@ def matches(pattern: str, subject: str) -> Iterator[tuple[int, int, list[str | N
 
 @lru_cache(maxsize=64)
 def _compile(pattern: str) -> Any:
-    import re2  # lazily: few layer files use a regular expression
+    import re2  # type: ignore[import-untyped]  # lazily: few layer files use a regular expression
 
     options = re2.Options()
     options.posix_syntax = True

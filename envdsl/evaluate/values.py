@@ -71,7 +71,6 @@ class Procedure:
     bind: Callable[[Frame, Slot], Frame] | None
     formals: dict[str, bool] | None
     name: str | None
-    span: Span
 
 
 @final

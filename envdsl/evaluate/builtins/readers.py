@@ -6,7 +6,7 @@ from envdsl.evaluate.builtins.registry import Topic
 from envdsl.evaluate.data import parse_json, parse_toml
 from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.machine import Machine
-from envdsl.evaluate.requirements import read_lines
+from envdsl.evaluate.requirements_file import read_lines
 from envdsl.evaluate.values import Slot, Value
 from envdsl.model.span import Source
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envdsl.evaluate.builtins.registry import Topic
-from envdsl.evaluate.interpreter import missing
 from envdsl.evaluate.machine import Machine
+from envdsl.evaluate.selection import missing
 from envdsl.evaluate.values import Closure, Frame, Slot, Thunk, Value
 
 sets = Topic("Sets")

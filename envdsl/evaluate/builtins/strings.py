@@ -16,7 +16,7 @@ strings = Topic("Strings and paths")
 
 @strings.builtin(
     "toString x",
-    "A string of (nearly) any value: true is `1`; false, null and `[ ]` are empty; elements of lists are joined by spaces.",
+    "A string of (nearly) any value: true is `1`; false, null and `[ ]` are empty; lists are joined by spaces.",
     'toString [ 1 true "a" ]',
     '"1 1 a"',
 )

@@ -69,7 +69,7 @@ def _finish(source: Source, text: str, begin: int, end: int, lines: list[Text]) 
         if name.startswith("--hash"):
             hint = "remove the hashes: the lock pins every wheel by its sha256"
         else:
-            hint = _HINTS.get(_LONG.get(name, name[:2] if not name.startswith("--") else ""), None)
+            hint = _HINTS.get(_LONG.get(name, name[:2] if not name.startswith("--") else ""))
         raise EvaluationError(
             "eval-requirements-option",
             f"'{name}' is an option of pip, not a requirement",
