@@ -31,3 +31,6 @@ class Reporter:
 
     def note(self, message: str) -> None:
         """A detail for those who asked for more (``--verbose``)."""
+
+    def trace(self, message: str) -> None:
+        """What the builtin ``trace`` of the language says: the author of a layer asked for it."""

@@ -28,6 +28,8 @@ class Project:
         self.config = config
         self.reporter = reporter
         self._locks: dict[str, Lock | None] = {}
+        # Where wheels were seen while locking, by sha256: a build in the same process need not ask again.
+        self.seen_at: dict[str, tuple[Path | str, ...]] = {}
 
     @classmethod
     def find(cls, start: Path, *, store: Path | None, reporter: Reporter) -> Project:
@@ -53,10 +55,11 @@ class Project:
 
     def evaluate(self, files: Sequence[str]) -> Spec:
         """The layers that ``files`` (relative to the root) declare."""
-        from envdsl.evaluate.project import DirectoryReader, evaluate
+        from envdsl.evaluate.project import evaluate
+        from envdsl.evaluate.reader import DirectoryReader
 
         reader = DirectoryReader(self.config.root)
-        return evaluate(files, reader, default_platforms=self.config.platforms, trace=self.reporter.note)
+        return evaluate(files, reader, default_platforms=self.config.platforms, trace=self.reporter.trace)
 
     def lock(self, name: str) -> Lock | None:
         """The lock of a layer, or None where there is none. Raises :class:`EnvdslError` for a damaged one."""
@@ -78,17 +81,11 @@ class Project:
         return Store.open(self.config.store)
 
     @cached_property
-    def platform_machine(self) -> str:
-        import platform
+    def platform(self) -> Platform:
+        """The platform of this machine."""
+        from envdsl.app.host import host_platform
 
-        return platform.machine()
-
-    def platform_of(self, layer: LayerSpec) -> Platform | None:
-        """The declared platform of ``layer`` that this machine realises, or None."""
-        for platform in layer.platforms:
-            if platform.machine == self.platform_machine:
-                return platform
-        return None
+        return host_platform()
 
     def select(self, names: Iterable[str]) -> tuple[LayerSpec, ...]:
         """The layers of these names, bases before what stands on them, each once; all layers for no names.

@@ -26,6 +26,9 @@ class MessageReporter(Reporter):
         if output.is_verbose():
             output.message(message)
 
+    def trace(self, message: str) -> None:
+        output.message(f"trace: {message}")
+
 
 class BarReporter(MessageReporter):
     """Bars while something long runs; they vanish when it is done, so that messages stay readable."""

@@ -1,0 +1,338 @@
+"""Commands that only look: ``show``, ``graph``, ``show-derivation``, ``path``, ``ls``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envdsl.app.compiling import compile_layers
+from envdsl.app.project import unknown_layer
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.model.names import LayerId
+
+if TYPE_CHECKING:
+    from envdsl.app.project import Project
+    from envdsl.evaluate.spec import LayerSpec
+    from envdsl.graph.derivation import Derivation, Layer
+    from envdsl.store.store import StorePath
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFacts:
+    """One distribution of a layer; ``size`` (bytes) and ``files`` are known once it is unpacked."""
+
+    name: str
+    version: str
+    filename: str
+    sha256: str
+    wheel_size: int
+    size: int | None
+    files: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "version": self.version,
+            "wheel": self.filename,
+            "sha256": self.sha256,
+            "wheel-size": self.wheel_size,
+            "size": self.size,
+            "files": self.files,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFacts:
+    """What ``show`` prints. ``size`` (bytes) and ``files`` are None where the layer is not built, and
+    ``lock_age`` (seconds) where there is no lock."""
+
+    name: str
+    kind: str
+    id: str
+    key: str
+    path: str | None
+    tree_hash: str | None
+    python: str
+    platform: str
+    platforms: tuple[str, ...]
+    base: str | None
+    description: str
+    sources: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    waivers: tuple[str, ...]
+    lock: str | None
+    lock_age: float | None
+    size: int | None
+    files: int | None
+    packages: tuple[PackageFacts, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "id": self.id,
+            "key": self.key,
+            "path": self.path,
+            "tree-hash": self.tree_hash,
+            "python": self.python,
+            "platform": self.platform,
+            "platforms": list(self.platforms),
+            "base": self.base,
+            "description": self.description,
+            "sources": list(self.sources),
+            "env": dict(self.env),
+            "waivers": list(self.waivers),
+            "lock": self.lock,
+            "lock-age": None if self.lock_age is None else int(self.lock_age),
+            "size": self.size,
+            "files": self.files,
+            "packages": [package.to_json() for package in self.packages],
+        }
+
+    def rows(self) -> list[list[str]]:
+        """Labels and values for a person."""
+        from envdsl.cli.output import size
+
+        rows = [
+            ("layer", self.name),
+            ("kind", self.kind),
+            ("description", self.description),
+            ("id", self.id),
+            ("path", self.path or "not built"),
+            ("python", self.python),
+            ("platform", self.platform),
+            ("declared for", ", ".join(self.platforms)),
+            ("base", self.base or ""),
+            ("sources", ", ".join(self.sources)),
+            ("env", " ".join(f"{name}={value}" for name, value in self.env)),
+            ("waivers", ", ".join(self.waivers)),
+            ("lock", self.lock or "none"),
+            ("lock age", "" if self.lock_age is None else _age(self.lock_age)),
+            ("packages", str(len(self.packages))),
+            ("size", "" if self.size is None else f"{size(self.size)} in {self.files} files"),
+        ]
+        return [[label, value] for label, value in rows if value]
+
+
+def show(project: Project, name: str) -> LayerFacts:
+    """The facts of a layer of the project, by name or id; it need not be built."""
+    spec = _declared(project, name)
+    layer = compile_layers(project, project.select([spec.name])).layers.get(spec.name)
+    if layer is None:
+        raise _not_for_this_machine(project, spec)
+    present = project.store.lookup(layer.key)
+    path = project.config.lock_path(spec.name)
+    return LayerFacts(
+        name=spec.name,
+        kind=spec.kind.value,
+        id=str(layer.id),
+        key=layer.key,
+        path=str(project.store.layout.absolute(present.path)) if present else None,
+        tree_hash=present.tree_hash if present else None,
+        python=str(spec.python),
+        platform=str(layer.platform),
+        platforms=tuple(str(platform) for platform in spec.platforms),
+        base=spec.base,
+        description=spec.description,
+        sources=tuple(source.path for source in spec.sources),
+        env=spec.env,
+        waivers=(
+            *(f"record-mismatch: {item}" for item in spec.allow.record_mismatch),
+            *(f"collisions: {item}" for item in spec.allow.collisions),
+        ),
+        lock=path.relative_to(project.config.root).as_posix() if path.exists() else None,
+        lock_age=_lock_age(path),
+        size=present.size if present else None,
+        files=_files(project, present),
+        packages=tuple(_package(project, unpack) for unpack in layer.unpacks),
+    )
+
+
+def _package(project: Project, unpack: Any) -> PackageFacts:
+    present = project.store.lookup(unpack.key)
+    return PackageFacts(
+        unpack.name,
+        unpack.version,
+        unpack.wheel.filename,
+        unpack.wheel.sha256,
+        unpack.wheel.size,
+        present.size if present else None,
+        _files(project, present),
+    )
+
+
+def _files(project: Project, path: StorePath | None) -> int | None:
+    if path is None:
+        return None
+    return sum(entry.type == "file" for entry in project.store.listing(path.key))
+
+
+def _lock_age(path: Path) -> float | None:
+    """Seconds since the lock was last committed; of one that git does not know, since it was written."""
+    try:
+        asked = subprocess.run(
+            ["git", "log", "-1", "--format=%ct", "--", path.name],
+            cwd=path.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return time.time() - int(asked.stdout)
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        pass
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length)
+        if count:
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return "just now"
+
+
+def graph(project: Project, names: Sequence[str], style: str) -> str:
+    """The graph of these layers (all without names) as ``tree``, ``dot``, ``mermaid`` or ``json``."""
+    from envdsl.graph.render import render
+
+    return render(compile_layers(project, project.select(names)), style)
+
+
+def derivation(project: Project, wanted: str) -> str:
+    """One derivation as JSON: of a layer by name or id, of anything by its key or the beginning of it."""
+    from envdsl.graph.render import describe
+
+    compiled = compile_layers(project, project.select(()))
+    found: list[Derivation]
+    if wanted in compiled.layers:
+        found = [compiled.layers[wanted]]
+    else:
+        found = [item for item in compiled.derivations.values() if item.key.startswith(wanted) or _is(item, wanted)]
+    if not found and _is_family(project, wanted):
+        found = [compiled.layers[project.layer(wanted).name]]
+    if len(found) != 1:
+        problem = f"{len(found)} derivations have a key that begins with {wanted!r}"
+        raise EnvdslError.of(
+            "app-unknown-derivation",
+            problem if found else f"no layer of this project has a derivation {wanted!r}",
+            hint="`envdsl graph --format json` lists all of them",
+            exit_status=ExitStatus.USAGE,
+        )
+    return describe(found[0])
+
+
+def _is(item: Derivation, wanted: str) -> bool:
+    return str(getattr(item, "id", "")) == wanted
+
+
+def _is_family(project: Project, name: str) -> bool:
+    return any(layer.name == f"{name}-py3{layer.python.minor}" for layer in project.spec.layers.values())
+
+
+def path(project: Project, name: str) -> str:
+    """The absolute store path of a layer, by name or id. Raises ``app-not-built``."""
+    layout = project.store.layout
+    try:
+        found = project.store.lookup_path(layout.layer_path(LayerId.parse(name)))
+    except ValueError:
+        spec = _declared(project, name)
+        layer = compile_layers(project, project.select([spec.name])).layers.get(spec.name)
+        if layer is None:
+            raise _not_for_this_machine(project, spec) from None
+        found = project.store.lookup(layer.key)
+    if found is None:
+        raise EnvdslError.of("app-not-built", f"layer `{name}` is not in the store", hint=f"run `envdsl build {name}`")
+    return str(layout.absolute(found.path))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLayer:
+    """A row of ``ls``: ``state`` is ``built``, ``not built``, ``stale``, ``not locked``, ``other machine``, or
+    ``undeclared`` for a layer of the store that no declared one stands for."""
+
+    name: str | None
+    kind: str
+    python: str
+    state: str
+    id: str | None
+    path: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "python": self.python,
+            "state": self.state,
+            "id": self.id,
+            "path": self.path,
+        }
+
+
+def listing(project: Project) -> tuple[ListedLayer, ...]:
+    """The layers of the project by name, then the other ones of the store."""
+    from envdsl.app import locking
+
+    states = {outcome.layer: outcome.status for outcome in locking.check(project, ())}
+    current = [layer for layer in project.select(()) if states[layer.name] == "current"]
+    # An x layer cannot be compiled without its base.
+    current = [layer for layer in current if layer.base is None or states[layer.base] == "current"]
+    compiled = compile_layers(project, current) if current else None
+    rows = []
+    for spec in project.spec.layers.values():
+        layer = compiled.layers.get(spec.name) if compiled else None
+        rows.append(_row(project, spec, layer, states[spec.name]))
+    known = {row.path for row in rows}
+    for stored in project.store.paths("layer"):
+        place = str(project.store.layout.absolute(stored.path))
+        if place not in known:
+            rows.append(_undeclared(place))
+    return tuple(rows)
+
+
+def _row(project: Project, spec: LayerSpec, layer: Layer | None, state: str) -> ListedLayer:
+    if layer is None:
+        shown = {"missing": "not locked", "current": "other machine"}.get(state, state)
+        return ListedLayer(spec.name, spec.kind.value, str(spec.python), shown, None, None)
+    found = project.store.lookup(layer.key)
+    place = str(project.store.layout.absolute(found.path)) if found else None
+    return ListedLayer(
+        spec.name, spec.kind.value, str(spec.python), "built" if found else "not built", str(layer.id), place
+    )
+
+
+def _undeclared(place: str) -> ListedLayer:
+    identifier = LayerId.parse(Path(place).name)
+    facts = json.loads((Path(place) / "layer.json").read_bytes())
+    return ListedLayer(None, identifier.kind.value, str(facts["python"]), "undeclared", str(identifier), place)
+
+
+def _declared(project: Project, name: str) -> LayerSpec:
+    """A declared layer by name, family or id."""
+    try:
+        wanted = LayerId.parse(name)
+    except ValueError:
+        return project.layer(name)
+    locked = [layer for layer in project.select(()) if project.lock(layer.name) is not None]
+    for declared, layer in compile_layers(project, locked).layers.items():
+        if layer.id == wanted:
+            return project.spec.layers[declared]
+    raise unknown_layer(name, ())
+
+
+def _not_for_this_machine(project: Project, spec: LayerSpec) -> EnvdslError:
+    return EnvdslError.of(
+        "app-other-machine",
+        f"layer `{spec.name}` is declared for {', '.join(map(str, spec.platforms))}; this machine is "
+        f"{project.platform}",
+        span=spec.span,
+        hint="add a platform of this machine to `platforms`, and lock again",
+        exit_status=ExitStatus.ENVIRONMENT,
+    )
