@@ -16,7 +16,7 @@ from envdsl.sandbox.plan import MountKind
 from envdsl.session.compose import _version_problems, compose
 from envdsl.session.manifest import BoundLayer, BoundSource, Manifest
 from envdsl.store.layout import Layout
-from tests.session.conftest import paper_layer
+from tests.session.layers import paper_layer
 
 LAYOUT = Layout(Path("/store"))
 OFFICE = paper_layer("office", packages={"numpy": "2.1.0"})

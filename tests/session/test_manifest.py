@@ -18,7 +18,7 @@ from envdsl.sandbox.plan import Mount, MountKind
 from envdsl.session.compose import compose, plan
 from envdsl.session.manifest import BoundSource, Manifest, SessionLimits, manifest_schema
 from envdsl.store.layout import Layout
-from tests.session.conftest import paper_layer
+from tests.session.layers import paper_layer
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "manifest.schema.json"
 
