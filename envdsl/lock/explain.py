@@ -25,11 +25,11 @@ _UNKNOWN = re.compile(
     rf"(?P<name>{_NAME}){_EXTRAS} was not found in the (?:package registry|provided package locations)"
 )
 _OFFLINE = re.compile(rf"(?P<name>{_NAME}){_EXTRAS} was not found in the cache")
-_SDIST = re.compile(rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} (?:has|have) no usable wheels")
-_NO_WHEEL = re.compile(
-    rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} (?:has|have) no wheels with a matching (?P<what>[\w ]+?) tag"
+_SDIST = re.compile(rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} has no usable wheels")
+_NO_WHEEL = re.compile(rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} has no wheels with a matching (?P<what>[\w ]+?) tag")
+_PYTHON = re.compile(
+    rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} (?:depends on|requires) Python ?(?P<specifier>{_SPECIFIER})"
 )
-_PYTHON = re.compile(rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} depends on Python(?P<specifier>{_SPECIFIER})")
 _NO_VERSION = re.compile(rf"there (?:is|are) no versions? of (?P<name>{_NAME}){_EXTRAS}(?P<specifier>{_SPECIFIER})")
 _ONLY = re.compile(
     rf"only (?P<name>{_NAME}){_EXTRAS}(?P<available>{_SPECIFIER}) is available and you require (?P=name)"
@@ -61,13 +61,14 @@ class Circumstances:
 def explain(message: str, asked: Circumstances) -> EnvdslError:
     """The error for a refusal of uv, ``message`` being its redacted stderr."""
     explanation, hints = _clean(message)
+    facts = _normalise(explanation)
     layer, platform = asked.spec.name, asked.platform
 
-    def error(code: str, text: str, *, about: Iterable[str] = (), **facts: Any) -> EnvdslError:
+    def error(code: str, text: str, *, about: Iterable[str] = (), **others: Any) -> EnvdslError:
         details = {"layer": layer, "platform": str(platform), "explanation": explanation}
         # The package concerned may be a dependency: then the requirement that led to it is the place.
-        names = (*about, *(match["name"] for match in _REQUIRED.finditer(explanation)))
-        return EnvdslError.of(code, text, span=requirement_span(asked.spec, names), details=details, **facts)
+        names = (*about, *(match["name"] for match in _REQUIRED.finditer(facts)))
+        return EnvdslError.of(code, text, span=requirement_span(asked.spec, names), details=details, **others)
 
     if match := _CREDENTIALS.search(hints):
         return error(
@@ -76,7 +77,7 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
             hint="give them by netrc, a keyring, or UV_INDEX_<NAME>_USERNAME and _PASSWORD for an index with a name",
             exit_status=ExitStatus.ENVIRONMENT,
         )
-    if match := _OFFLINE.search(explanation):
+    if match := _OFFLINE.search(facts):
         return error(
             "lock-offline",
             f"{match['name']} cannot be resolved offline: nothing about it is in uv's cache or the wheelhouse",
@@ -88,14 +89,14 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
         if _NETWORK.search(explanation):
             return _unreachable(explanation, error)
         return error("lock-uv-failed", f"uv could not resolve `{layer}` for {platform}:\n{explanation}")
-    if match := _UNKNOWN.search(explanation):
+    if match := _UNKNOWN.search(facts):
         return error(
             "lock-unknown-package",
             f"no index knows a package `{match['name']}`",
             about=[match["name"]],
             hint="check the spelling; for an internal package, name its index in envdsl.toml",
         )
-    if found := _base_conflict(explanation, asked, error):
+    if found := _base_conflict(facts, asked, error):
         return found
     if match := _TOO_NEW.search(hints):
         return error(
@@ -104,8 +105,8 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
             about=[match["name"]],
             hint="move `exclude-newer`, or relax the requirement",
         )
-    if not _CLASH.search(explanation):
-        if match := _SDIST.search(explanation):
+    if not _CLASH.search(facts):
+        if match := _SDIST.search(facts):
             return error(
                 "lock-sdist-only",
                 f"{match['name']} has no wheels in the versions that `{layer}` allows, only source distributions",
@@ -113,7 +114,7 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
                 hint=f"envdsl builds nothing: choose a version with wheels, or build the wheel yourself "
                 f"(`pip wheel {match['name']}`) and add it to `wheels`",
             )
-        if match := _NO_WHEEL.search(explanation):
+        if match := _NO_WHEEL.search(facts):
             there = _AVAILABLE.search(hints)
             return error(
                 "lock-no-wheel-for-platform",
@@ -123,14 +124,14 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
                 hint=(f"it has wheels for {there['tags']}; " if there else "")
                 + "allow a version that has one, leave the platform out of `platforms`, or use a marker",
             )
-        if match := _PYTHON.search(explanation):
+        if match := _PYTHON.search(facts):
             return error(
                 "lock-python",
                 f"{match['name']} wants Python{match['specifier']}, and `{layer}` has {asked.spec.python}",
                 about=[match["name"]],
                 hint="allow another version of it, or another `python`",
             )
-        if match := _ONLY.search(explanation) or _NO_VERSION.search(explanation):
+        if match := _ONLY.search(facts) or _NO_VERSION.search(facts):
             hint = "relax the requirement"
             if _PRERELEASE.search(hints):
                 hint = "there are pre-releases: `prereleases = true` allows them"
@@ -148,21 +149,21 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
     )
 
 
-def _base_conflict(explanation: str, asked: Circumstances, error: Any) -> EnvdslError | None:
+def _base_conflict(facts: str, asked: Circumstances, error: Any) -> EnvdslError | None:
     for name, version in asked.base_pins.items():
         pin = re.escape(f"{name}=={version}")
-        if re.search(rf"no versions? of {pin}(?![\w.+!-])", explanation):
+        if re.search(rf"no versions? of {pin}(?![\w.+!-])", facts):
             return error(  # type: ignore[no-any-return]
                 "lock-base-pin-missing",
                 f"the base `{asked.base}` pins {name} {version}, and no index offers that version",
                 hint=f"`envdsl lock {asked.base} --upgrade-package {name}` moves the pin",
             )
-        if not re.search(rf"(?<![\w.-]){pin}(?![\w.+!-])(?! depends on| has no)", explanation):
+        if not re.search(rf"(?<![\w.-]){pin}(?![\w.+!-])(?! depends on| has no)", facts):
             continue
         wants = re.search(
             rf"(?:(?P<who>{_NAME}{_EXTRAS}{_SPECIFIER}) depends on|(?P<you>you require)) "
             rf"(?P<need>{re.escape(name)}{_EXTRAS}(?!=={re.escape(version)}(?![\w.]))(?:[<>=!~]=?|===)[^\s]*[^\s,.])",
-            explanation,
+            facts,
         )
         who = "it" if wants is None or wants["you"] else wants["who"]
         need = f"{who} needs {wants['need']}, but" if wants else "it needs another version, but"
@@ -186,6 +187,12 @@ def _unreachable(explanation: str, error: Any) -> EnvdslError:
         hint="check the network and the index's address, or work with --offline from what is there",
         exit_status=ExitStatus.ENVIRONMENT,
     )
+
+
+def _normalise(explanation: str) -> str:
+    """The explanation in one line, each fact in one spelling: "all versions of a depend on b" is "a depends on b"."""
+    text = re.sub(rf"all versions of ({_NAME})", r"\1", " ".join(explanation.split()))
+    return text.replace(" depend on ", " depends on ").replace(" have no ", " has no ")
 
 
 def _clean(message: str) -> tuple[str, str]:
