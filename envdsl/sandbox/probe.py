@@ -1,8 +1,10 @@
 """What a sandbox says of itself, as JSON: a program of its own, which ``doctor`` and the tests run inside one.
 
-Standard library only, and any Python 3: it runs under the interpreter of the system. Its argument is the number
+Standard library only, and Python 3.7 is enough: it runs under the interpreter of the system. Its argument is the number
 of a system call that the filter refuses.
 """
+
+from __future__ import annotations
 
 import ctypes
 import errno
@@ -10,7 +12,7 @@ import json
 import os
 import socket
 import sys
-from typing import Callable, List, Optional, Tuple  # noqa: UP035 - any Python 3
+from collections.abc import Callable
 
 CLONE_NEWUSER = 0x10000000
 # Addresses for documentation (RFC 5737, RFC 3849): nobody answers there, and here not even a route leads there.
@@ -21,12 +23,12 @@ READ_ONLY = ("/etc/passwd", "/usr/bin/env", "/proc/sys/kernel/core_pattern", "/p
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def refused(call: Callable[..., int], *arguments: int) -> Optional[str]:
+def refused(call: Callable[..., int], *arguments: int) -> str | None:
     """The name of the error of a C call, or None where it succeeded."""
     return errno.errorcode[ctypes.get_errno()] if call(*arguments) == -1 else None
 
 
-def connects(family: int, address: Tuple[str, int]) -> bool:
+def connects(family: int, address: tuple[str, int]) -> bool:
     try:
         with socket.socket(family, socket.SOCK_STREAM) as connection:
             connection.settimeout(2)
@@ -36,7 +38,7 @@ def connects(family: int, address: Tuple[str, int]) -> bool:
         return False
 
 
-def routes() -> List[str]:
+def routes() -> list[str]:
     """The interfaces that a route other than the loopback's leads to (tunnels without routes may exist anywhere)."""
     found = set()
     for path, column in (("/proc/net/route", 0), ("/proc/net/ipv6_route", -1)):
