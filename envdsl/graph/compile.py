@@ -162,7 +162,7 @@ class _Compiler:
     def _packages(self, spec: LayerSpec, lock: Lock, platform: Platform) -> tuple[Unpack, ...]:
         waived = {_normalised(name) for name in spec.allow.record_mismatch}
         return tuple(
-            self._unpacked(package.name, package.version, wheel, _normalised(package.name) in waived)
+            self._unpacked(package.name, package.version, wheel, bool(waived) and _normalised(package.name) in waived)
             for package in lock.packages
             if (wheel := package.wheel(platform)) is not None
         )
