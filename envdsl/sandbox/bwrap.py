@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -72,24 +73,26 @@ def attempts(directory: Path) -> list[Trial]:
 
 
 def attempt(path: Path, origin: str, directory: Path) -> Trial:
-    """Start a sandbox with all the options of a real one that does nothing."""
-    plan = SandboxPlan.of(skeleton.prepare(directory), cwd="/")
+    """Start a sandbox with all the options of a real one; it works if the sandbox says its new host name."""
+    name = f"trial-{secrets.token_hex(8)}"
+    plan = SandboxPlan.of(skeleton.prepare(directory), cwd="/", hostname=name)
     options = encode(arguments(plan, seccomp_fd=0))
     with memory_file("args", options) as args, memory_file("seccomp", seccomp.compiled()) as filter_file:
         try:
             done = subprocess.run(
-                [path, "--args", str(args.fileno()), "--", "/usr/bin/true"],
+                [path, "--args", str(args.fileno()), "--", "/usr/bin/uname", "-n"],
                 stdin=filter_file,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                capture_output=True,
                 pass_fds=(args.fileno(),),
                 timeout=_TRIAL_SECONDS,
+                text=True,
                 errors="replace",
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return Trial(path, origin, works=False, output=str(error))
-    return Trial(path, origin, works=done.returncode == 0, output=done.stdout.strip())
+    works = done.returncode == 0 and done.stdout == f"{name}\n"
+    return Trial(path, origin, works, output="" if works else (done.stderr or done.stdout).strip())
 
 
 def remedy() -> str:
@@ -141,8 +144,11 @@ def _bundled() -> Path | None:
 
 def _identity(path: Path) -> list[str | int]:
     found = path.stat()
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return [str(path), found.st_mtime_ns, found.st_size, boot]
+    return [str(path), found.st_mtime_ns, found.st_size, _boot_id()]
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _remembered(memory: Path, path: Path) -> bool:

@@ -80,7 +80,8 @@ def prepare(directory: Path, mounts: Iterable[Mount] = (), *, host: Path = Path(
         try:
             with _locked(directory):
                 if not _is_current(root, stamp):
-                    _write(root, _content(host) | {name: ("link", target) for name, target in links.items()}, places)
+                    content = _content(host) | {name: ("link", target) for name, target in links.items()}
+                    _write(root, content, places | {f"/{name}": "directory" for name in directories})
                     _replace(_stamp_file(root), stamp)
         except OSError as error:
             if not root.is_dir() or not _stamp_file(root).exists():

@@ -245,15 +245,15 @@ def _launcher(me: Caller, *command: str, **options: object) -> subprocess.Popen[
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_are_passed_on_to_the_command(me: Caller, number: signal.Signals) -> None:
     code = (
-        "import signal, sys, time\n"
-        f"signal.signal({int(number)}, lambda *_: (print('got', flush=True), sys.exit(9)))\n"
-        "print('ready', flush=True)\ntime.sleep(60)"
+        "import os, signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: (os.write(1, b'got'), sys.exit(9)))\n"
+        "os.write(1, b'ready\\n')\ntime.sleep(60)"
     )
     process = _launcher(me, *PYTHON, code)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(number)
-    assert process.stdout.read() == b"got\n"
+    assert process.stdout.read() == b"got"
     assert process.wait() == 9
     process.stdout.close()
 
