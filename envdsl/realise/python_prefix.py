@@ -107,11 +107,12 @@ def compile_bytecode(prefix: Path, python: str) -> None:
 
     def compile_share(paths: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [prefix / "bin" / f"python{python}", "-I", "-S", "-B", "-c", _COMPILE, prefix],
+            # Not -I, under which the interpreter would not read its hash seed.
+            [prefix / "bin" / f"python{python}", "-s", "-S", "-B", "-c", _COMPILE, prefix],
             input="\0".join(paths),
             capture_output=True,
             text=True,
-            env={"LC_ALL": "C.UTF-8"},
+            env={"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1"},
             check=False,
         )
 

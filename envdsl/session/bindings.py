@@ -94,6 +94,31 @@ def roots(layout: Layout) -> Mapping[str, tuple[str, ...]]:
     return {name: show(layout, name).manifest.store_keys() for name in names(layout)}
 
 
+def on_host(store: Store, manifest: Manifest) -> Manifest:
+    """``manifest`` with what belongs to this host, ready for :func:`envdsl.session.compose.plan`.
+
+    Raises EnvdslError ``session-layer-missing``, ``session-workspace-missing``, ``sandbox-root-unwritable``.
+    """
+    for key in manifest.store_keys():
+        if store.lookup(key) is None:
+            raise EnvdslError.of(
+                "session-layer-missing",
+                f"{manifest.name_of(key)} of session {manifest.session} is not in the store {store.layout.root}",
+                hint="envdsl build",
+            )
+    if manifest.workspace is not None and not Path(manifest.workspace.source).is_dir():
+        raise EnvdslError.of(
+            "session-workspace-missing",
+            f"the workspace {manifest.workspace.source} is not a directory",
+            hint="make it, or name another one with --workspace",
+            exit_status=ExitStatus.USAGE,
+        )
+    write_shims(store.layout.bin)
+    shared = shared_directory(store.layout)
+    root = skeleton.prepare(shared, [item.mount() for item in manifest.mounts])
+    return manifest.on_host(root, seccomp.install(shared))
+
+
 def create(store: Store, manifest: Manifest) -> Session:
     """Write the session that ``manifest`` (as :func:`envdsl.session.compose.compose` returns it) describes.
 
@@ -102,7 +127,7 @@ def create(store: Store, manifest: Manifest) -> Session:
     """
     layout = store.layout
     with _writing(layout), store.lease():
-        complete = _complete(store, manifest)
+        complete = on_host(store, manifest)
         files = _files(layout, complete)
         directory = layout.sessions / manifest.session
         if (directory / MANIFEST).is_file():
@@ -135,7 +160,7 @@ def rebase(store: Store, manifest: Manifest) -> Difference:
     """
     with _writing(store.layout), store.lease():
         present = show(store.layout, manifest.session)
-        complete = _complete(store, manifest)
+        complete = on_host(store, manifest)
         _replace_files(present.directory, _files(store.layout, complete))
         return difference(present.manifest, complete)
 
@@ -150,28 +175,6 @@ def remove(store: Store, name: str) -> None:
         doomed = store.temporary(f"session-{name}") / name
         directory.rename(doomed)
     _remove_hostile_tree(doomed)
-
-
-def _complete(store: Store, manifest: Manifest) -> Manifest:
-    """With what belongs to this host, after checking that everything named exists."""
-    for key in manifest.store_keys():
-        if store.lookup(key) is None:
-            raise EnvdslError.of(
-                "session-layer-missing",
-                f"{manifest.name_of(key)} of session {manifest.session} is not in the store {store.layout.root}",
-                hint="envdsl build",
-            )
-    if manifest.workspace is not None and not Path(manifest.workspace.source).is_dir():
-        raise EnvdslError.of(
-            "session-workspace-missing",
-            f"the workspace {manifest.workspace.source} is not a directory",
-            hint="make it, or name another one with --workspace",
-            exit_status=ExitStatus.USAGE,
-        )
-    write_shims(store.layout.bin)
-    shared = shared_directory(store.layout)
-    root = skeleton.prepare(shared, [item.mount() for item in manifest.mounts])
-    return manifest.on_host(root, seccomp.install(shared))
 
 
 def _files(layout: Layout, manifest: Manifest) -> dict[str, tuple[bytes, int]]:

@@ -59,6 +59,7 @@ def compose(
     layout: Layout,
     *,
     workspace: Path | None = None,
+    ephemeral: bool = False,
     limits: SessionLimits = _NO_LIMITS,
     time_zone: str = "UTC",
     command: Sequence[str] = ("/bin/sh",),
@@ -66,7 +67,8 @@ def compose(
     """The manifest of a session that binds ``layers``, without what depends on the host: the mounts of the
     minimal root and the file of the seccomp filter (:meth:`Manifest.on_host` adds them).
 
-    ``workspace`` is an absolute, resolved directory of the host. Raises EnvdslError with every rule that is
+    ``workspace`` is an absolute, resolved directory of the host. An ``ephemeral`` session has no directory in the
+    store, and so no cache that outlives a run: for probes. Raises EnvdslError with every rule that is
     broken: ``session-name``, ``session-layers``, ``session-base-mismatch``, ``session-python-mismatch``,
     ``session-platform-mismatch``, ``session-version-conflict``, ``session-environment-conflict``,
     ``session-environment-reserved``, ``session-workspace``, ``session-store``.
@@ -81,7 +83,7 @@ def compose(
     ]
     if problems:
         raise EnvdslError(*problems)
-    cache = layout.sessions / session / "cache"
+    cache = None if ephemeral else layout.sessions / session / "cache"
     mounts = _mounts(ordered, interpreter, layout, workspace, cache)
     return Manifest(
         version=1,
@@ -90,7 +92,7 @@ def compose(
         interpreter=bind_interpreter(interpreter),
         layers=tuple(ordered),
         workspace=Workspace(str(workspace), WORKSPACE) if workspace else None,
-        cache=str(cache),
+        cache=str(cache) if cache else None,
         root_mounts=(),
         mounts=tuple(BoundMount.of(mount) for mount in mounts),
         environment=tuple(sorted(_environment(session, ordered, interpreter, layout, time_zone).items())),
@@ -301,11 +303,11 @@ def _is_text(path: Path) -> bool:
 
 
 def _mounts(
-    layers: Sequence[BoundLayer], interpreter: Interpreter, layout: Layout, workspace: Path | None, cache: Path
+    layers: Sequence[BoundLayer], interpreter: Interpreter, layout: Layout, workspace: Path | None, cache: Path | None
 ) -> list[Mount]:
     """The session's own mounts. What comes out of the store comes last: the masks before it (a tmpfs home, the
     workspace, the mask over a store in the workspace) may cover the place where the store stands."""
-    mounts = [Mount.writable(str(cache), CACHE)]
+    mounts = [Mount.writable(str(cache), CACHE)] if cache else []
     if workspace is None:
         mounts.append(Mount.tmpfs(WORKSPACE))
     else:

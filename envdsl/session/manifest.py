@@ -176,7 +176,10 @@ class Manifest:
     interpreter: Annotated[BoundInterpreter, Described("The interpreter.")]
     layers: Annotated[tuple[BoundLayer, ...], Described("The layers: a base or an iso layer first, then x layers.")]
     workspace: Annotated[Workspace | None, Described("The workspace; null where it is memory that ends with the run.")]
-    cache: Annotated[str, Described("Absolute path on the host of the session's cache directory.", pattern=ABSOLUTE)]
+    cache: Annotated[
+        str | None,
+        Described("Absolute path on the host of the session's cache directory; null for none.", pattern=ABSOLUTE),
+    ]
     root_mounts: Annotated[
         tuple[BoundMount, ...],
         Described("The mounts of the minimal root, in the order to make them; the first is the root itself."),

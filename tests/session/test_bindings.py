@@ -369,3 +369,14 @@ def test_an_ordinary_user_has_sessions_too(interpreter: Interpreter) -> None:
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == ["1.1", "1000"]
         assert (home / "made").stat().st_uid == 65534
+
+
+def test_a_probe_needs_no_session_on_disk(store: Store, interpreter: Interpreter, office: BoundLayer) -> None:
+    """Issue 2.10: imports run in the sandbox after a build, before anything is bound."""
+    manifest = bindings.on_host(store, compose("probe", [office], interpreter, store.layout, ephemeral=True))
+    program = bwrap.find(bindings.shared_directory(store.layout))
+    command = ["python3", "-c", "import docx, os; os.makedirs(os.environ['MPLCONFIGDIR']); import missing"]
+    outcome = launch.run(plan(manifest), command, bwrap=program, capture=True)
+    assert outcome.status == 1
+    assert "No module named 'missing'" in outcome.stderr.decode()
+    assert "probe" not in bindings.names(store.layout)
