@@ -69,8 +69,7 @@ def serve(directory: Path, **settings: object) -> Iterator[Index]:
     """Serve the distributions of ``directory`` (also those that arrive later) until the block ends."""
     directory.mkdir(parents=True, exist_ok=True)
     index = Index(directory, **settings)  # type: ignore[arg-type]
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(index))
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _handler(index))
     index.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
@@ -80,6 +79,13 @@ def serve(directory: Path, **settings: object) -> Iterator[Index]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that hang up are what some tests are about."""
 
 
 def _handler(index: Index) -> type[BaseHTTPRequestHandler]:
