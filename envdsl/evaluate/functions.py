@@ -17,16 +17,10 @@ from envdsl.syntax import tree
 Maker: TypeAlias = Callable[[Frame], Slot]
 
 
-def pattern_names(pattern: tree.Pattern, report: Callable[[EvaluationError], None]) -> list[str]:
+def pattern_names(pattern: tree.Pattern) -> list[str]:
     """The variables of a set pattern, in the order of the frame that :func:`pattern_binder` makes."""
     names = [field.name for field in pattern.fields]
-    if pattern.bind is not None:
-        names.append(pattern.bind)
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            report(EvaluationError("eval-duplicate-argument", f"two arguments are called '{name}'", span=pattern.span))
-            names[position] = f"{name} {position}"  # no identifier, so that nothing refers to it
-    return names
+    return names if pattern.bind is None else [*names, pattern.bind]
 
 
 def pattern_binder(

@@ -17,7 +17,7 @@ from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.files import resolve
 from envdsl.evaluate.functions import Maker, apply, pattern_binder, pattern_names
 from envdsl.evaluate.machine import Machine, expected, too_deep
-from envdsl.evaluate.operators import INTEGER_MAX, Code, binary, unary
+from envdsl.evaluate.operators import Code, binary, unary
 from envdsl.evaluate.scope import Constant, Local, Scope
 from envdsl.evaluate.selection import Part, attribute, has_attribute, select, select_or
 from envdsl.evaluate.values import (
@@ -61,7 +61,7 @@ class Compiler:
     def _expression(self, node: tree.Expression, scope: Scope) -> Code:
         match node:
             case tree.Integer():
-                return _constant(self._integer(node))
+                return _constant(node.value)
             case tree.String():
                 return self._string(node, scope)
             case tree.PathLiteral():
@@ -114,7 +114,7 @@ class Compiler:
         """
         match node:
             case tree.Integer():
-                return _constant(self._integer(node))
+                return _constant(node.value)
             case tree.Lambda():
                 return self._lambda(node, scope, name)
             case tree.String() if all(isinstance(part, str) for part in node.parts):
@@ -125,12 +125,6 @@ class Compiler:
                 return lambda frame: []
         code = self.expression(node, scope)
         return lambda frame: Thunk(code, frame, origin)
-
-    def _integer(self, node: tree.Integer) -> int:
-        if node.value > INTEGER_MAX:
-            self._report(EvaluationError("eval-overflow", "this integer does not fit into 64 bits", span=node.span))
-            return 0
-        return node.value
 
     def _string(self, node: tree.String, scope: Scope) -> Code:
         span = node.span
@@ -270,8 +264,6 @@ class Compiler:
 
     def _let(self, node: tree.Let, scope: Scope) -> Code:
         plan = plan_of(node.bindings, node.span, recursive=True, report=self._report)
-        for name, _ in plan.dynamic:
-            self._report(EvaluationError("eval-dynamic-let", "the names of a 'let' cannot be computed", span=name.span))
         inner = Scope(plan.static, scope)
         makers = [self._entry(name, entry, scope, inner) for name, entry in plan.static.items()]
         body = self.expression(node.body, inner)
@@ -298,7 +290,7 @@ class Compiler:
             body = self.expression(node.body, Scope((parameter.text,), scope))
             procedure = Procedure(body, None, None, name)
         else:
-            inner = Scope(pattern_names(parameter, self._report), scope)
+            inner = Scope(pattern_names(parameter), scope)
             defaults = [
                 None if field.default is None else self.maker(field.default, inner, growing=True)
                 for field in parameter.fields
