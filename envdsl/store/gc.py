@@ -65,8 +65,8 @@ def collect(store: Store, roots: Roots, *, dry_run: bool = False, reporter: Repo
         if dry_run:
             with store.gate(shared=False):
                 alive, dead = _sorted_out(store, roots, newest)
-                rubbish = _rubbish(store)
-            freed = disk_usage([layout.absolute(path.path) for path in dead] + rubbish)
+                rubbish = _rubbish(layout, alive)
+            freed = disk_usage(rubbish)
         else:
             garbage = store.temporary("garbage")
             with store.gate(shared=False):
@@ -75,19 +75,17 @@ def collect(store: Store, roots: Roots, *, dry_run: bool = False, reporter: Repo
                     _drop_caches(layout)
                     store.registry.delete(path.key for path in dead)
                     _forget(layout, dead)
-                rubbish = _rubbish(store)  # the paths of dead rows are among it now
+                rubbish = _rubbish(layout, alive)
                 moved = list(_moved(rubbish, garbage))
                 remove_stale_locks(layout.tmp / "locks")
             freed = _deleted(moved, reporter)
             remove_tree(garbage)
-            gone = {layout.absolute(path.path) for path in dead}
-            rubbish = [place for place in rubbish if place not in gone]
-    names = tuple(sorted(str(place.relative_to(layout.root)) for place in rubbish))
-    return Collected(tuple(dead), names, freed, len(alive), dry_run)
+    names = {place.relative_to(layout.root).as_posix() for place in rubbish} - {path.path for path in dead}
+    return Collected(tuple(dead), tuple(sorted(names)), freed, len(alive), dry_run)
 
 
 def _sorted_out(store: Store, given: Roots, newest: int) -> tuple[set[str], list[StorePath]]:
-    """The living keys, and the dead paths sorted by path."""
+    """The store paths that live, and the dead paths sorted by path."""
     paths = store.paths()
     by_key = {path.key: path for path in paths}
     by_path = {path.path: path.key for path in paths}
@@ -106,7 +104,7 @@ def _sorted_out(store: Store, given: Roots, newest: int) -> tuple[set[str], list
         and is_locked_by_sandbox(store.layout.absolute(path.path) / "layer.json")
     }
     alive |= _closure(bound, by_key)
-    return alive, [path for path in paths if path.key not in alive]
+    return {by_key[key].path for key in alive}, [path for path in paths if path.key not in alive]
 
 
 def _closure(roots: Iterable[str], by_key: dict[str, StorePath]) -> set[str]:
@@ -134,10 +132,8 @@ def _links(layout: Layout) -> Iterator[str]:
             yield from place.read_text("utf-8", "replace").split()
 
 
-def _rubbish(store: Store) -> list[Path]:
-    """What stands in the place of a store path without having a row, and what dead processes left."""
-    layout = store.layout
-    valid = {path.path for path in store.paths()}
+def _rubbish(layout: Layout, alive: set[str]) -> list[Path]:
+    """What stands in the place of a store path and is none that lives, and what dead processes left."""
     found = dead_directories(layout.tmp)
     for name, depth in layout.OUTPUTS.items():
         if name == "python":  # uv keeps its own files there
@@ -145,7 +141,7 @@ def _rubbish(store: Store) -> list[Path]:
         places = [name]
         for _ in range(depth - 1):
             places = [f"{place}/{member}" for place in places for member in _members(layout.absolute(place))]
-        found += [layout.absolute(place) for place in places if place not in valid]
+        found += [layout.absolute(place) for place in places if place not in alive]
     return found
 
 
