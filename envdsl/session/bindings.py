@@ -28,6 +28,7 @@ from envdsl.sandbox.argv import arguments, encode
 from envdsl.sandbox.script import script
 from envdsl.session.compose import plan
 from envdsl.session.difference import Difference, difference
+from envdsl.session.layers import overlaps
 from envdsl.session.manifest import Manifest
 from envdsl.session.shim import write_shims
 from envdsl.store.layout import Layout
@@ -97,7 +98,8 @@ def roots(layout: Layout) -> Mapping[str, tuple[str, ...]]:
 def on_host(store: Store, manifest: Manifest) -> Manifest:
     """``manifest`` with what belongs to this host, ready for :func:`envdsl.session.compose.plan`.
 
-    Raises EnvdslError ``session-layer-missing``, ``session-workspace-missing``, ``sandbox-root-unwritable``.
+    Raises EnvdslError ``session-layer-missing``, ``session-file-conflict``, ``session-workspace-missing``,
+    ``sandbox-root-unwritable``.
     """
     for key in manifest.store_keys():
         if store.lookup(key) is None:
@@ -106,6 +108,8 @@ def on_host(store: Store, manifest: Manifest) -> Manifest:
                 f"{manifest.name_of(key)} of session {manifest.session} is not in the store {store.layout.root}",
                 hint="envdsl build",
             )
+    if conflicts := overlaps(store, manifest.layers):
+        raise EnvdslError(*conflicts)
     if manifest.workspace is not None and not Path(manifest.workspace.source).is_dir():
         raise EnvdslError.of(
             "session-workspace-missing",

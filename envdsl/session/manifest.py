@@ -98,7 +98,7 @@ class BoundInterpreter:
 class BoundMount:
     """One mount. A read-only or writable mount binds ``source``, a path on the host; the others have none."""
 
-    kind: Annotated[MountKind, Described("What is mounted.")]
+    kind: Annotated[MountKind, Described("What is mounted; a procfs is read-only.")]
     target: Annotated[str, Described("Absolute path in the sandbox.", pattern=ABSOLUTE)]
     source: Annotated[str | None, Described("Absolute path on the host.", pattern=ABSOLUTE)]
     size: Annotated[int | None, Described("Most bytes that a tmpfs takes; null for the kernel's default.", minimum=1)]

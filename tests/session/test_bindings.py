@@ -380,3 +380,49 @@ def test_a_probe_needs_no_session_on_disk(store: Store, interpreter: Interpreter
     assert outcome.status == 1
     assert "No module named 'missing'" in outcome.stderr.decode()
     assert "probe" not in bindings.names(store.layout)
+
+
+def test_a_launcher_that_knows_the_manifest_alone_starts_the_same_sandbox(
+    store: Store, interpreter: Interpreter, office: BoundLayer, tmp_path: Path
+) -> None:
+    """Issue 2.13: a launcher written in another language needs nothing else. This one follows ``docs/manifest.md``."""
+    session = bind(store, interpreter, "elsewhere", office, workspace=tmp_path)
+    manifest = json.loads((session.directory / "manifest.json").read_text())
+    isolation = manifest["isolation"]
+    arguments = ["--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--clearenv"]
+    arguments += ["--new-session", "--die-with-parent"]
+    for option in ("uid", "gid", "hostname"):
+        arguments += [f"--{option}", str(isolation[option])]
+    for mount in manifest["root_mounts"] + manifest["mounts"]:
+        match mount["kind"]:
+            case "read-only":
+                arguments += ["--ro-bind", mount["source"], mount["target"]]
+            case "writable":
+                arguments += ["--bind", mount["source"], mount["target"]]
+            case "tmpfs":
+                arguments += ["--size", str(mount["size"])] if mount["size"] is not None else []
+                arguments += ["--perms", f"{mount['mode']:04o}"] if mount["mode"] is not None else []
+                arguments += ["--tmpfs", mount["target"]]
+            case "proc":
+                arguments += ["--proc", mount["target"], "--remount-ro", mount["target"]]
+            case "dev":
+                arguments += ["--dev", mount["target"]]
+    for path in isolation["lock_files"]:
+        arguments += ["--lock-file", path]
+    for name, value in manifest["environment"].items():
+        arguments += ["--setenv", name, value]
+    arguments += ["--chdir", isolation["cwd"]]
+    with Path(isolation["seccomp"]).open("rb") as seccomp:
+        arguments += ["--seccomp", str(seccomp.fileno())]
+        done = subprocess.run(
+            [bwrap.find(bindings.shared_directory(store.layout)), *arguments, "--", "docx-version"],
+            pass_fds=[seccomp.fileno()],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.stdout, done.stderr) == ("1.1\n", "")
+    shipped = (session.directory / "bwrap.args").read_bytes().split(b"\0")[:-1]
+    seccomp_at = shipped.index(b"--seccomp")
+    del shipped[seccomp_at : seccomp_at + 2]
+    assert sorted(shipped) == sorted(argument.encode() for argument in arguments[:-2])
