@@ -26,6 +26,7 @@ from envdsl.model.names import SESSION_NAME
 from envdsl.sandbox import bwrap, seccomp, skeleton
 from envdsl.sandbox.argv import arguments, encode
 from envdsl.sandbox.script import script
+from envdsl.session import cache
 from envdsl.session.compose import plan
 from envdsl.session.difference import Difference, difference
 from envdsl.session.layers import overlaps
@@ -178,7 +179,15 @@ def remove(store: Store, name: str) -> None:
             show(store.layout, name)  # says what there is
         doomed = store.temporary(f"session-{name}") / name
         directory.rename(doomed)
-    _remove_hostile_tree(doomed)
+    cache.remove(doomed)
+
+
+def trim_cache(session: Session) -> int:
+    """Keep the session's cache within its limit, before a run begins; returns the bytes removed."""
+    limit = session.manifest.limits.cache
+    if limit is None or session.manifest.cache is None:
+        return 0
+    return cache.trim(Path(session.manifest.cache), limit)
 
 
 def _files(layout: Layout, manifest: Manifest) -> dict[str, tuple[bytes, int]]:
@@ -202,7 +211,7 @@ def _write_new(layout: Layout, directory: Path, files: Mapping[str, tuple[bytes,
     shutil.rmtree(new, ignore_errors=True)  # of a writer that died; the lock is ours
     if directory.exists():  # the same, of a removal or of somebody's hand
         directory.rename(new)
-        _remove_hostile_tree(new)
+        cache.remove(new)
     new.mkdir()
     new.chmod(0o755)
     (new / "cache").mkdir(0o700)
@@ -230,18 +239,3 @@ def _writing(layout: Layout) -> Iterator[None]:
     with (layout.sessions / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _remove_hostile_tree(path: Path) -> None:
-    """Remove a tree that a sandbox wrote to: no link is followed, and permissions that it took away are no obstacle."""
-    for _, directories, _, parent in os.fwalk(path, follow_symlinks=False):
-        for name in directories:
-            try:
-                directory = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
-            except OSError:
-                continue  # a link
-            try:
-                Path(f"/proc/self/fd/{directory}").chmod(0o700)
-            finally:
-                os.close(directory)
-    shutil.rmtree(path)

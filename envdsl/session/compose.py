@@ -49,7 +49,8 @@ _RESERVED = frozenset(
 )
 _RESERVED_PREFIXES = ("ENVDSL_", "LD_")
 _UNSHARED = ("cgroup", "ipc", "mount", "net", "pid", "user", "uts")
-_NO_LIMITS = SessionLimits(memory=None, cpu_percent=None, pids=None, timeout=None, cache=None)
+# Of a run: none, but for what is left behind on the host's disk.
+DEFAULT_LIMITS = SessionLimits(memory=None, cpu_percent=None, pids=None, timeout=None, cache=1 << 30)
 
 
 def compose(
@@ -60,7 +61,7 @@ def compose(
     *,
     workspace: Path | None = None,
     ephemeral: bool = False,
-    limits: SessionLimits = _NO_LIMITS,
+    limits: SessionLimits = DEFAULT_LIMITS,
     time_zone: str = "UTC",
     command: Sequence[str] = ("/bin/sh",),
 ) -> Manifest:
