@@ -1,0 +1,162 @@
+"""A crew of threads for jobs of very different sizes.
+
+Each thread takes the next job; one that finds no job left helps with the parts that running jobs have shared out.
+So the largest wheel of a build is unpacked by all threads together, and nobody waits for it alone.
+
+A job may hold a lock while it waits for its parts: whoever helps holds none, so the parts always get done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Crew:
+    """``size`` threads that carry out the jobs given to :meth:`run`."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._change = threading.Condition()
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._groups: list[_Group] = []
+        self._running = 0
+        self._errors: list[BaseException] = []
+        self._stopped = False
+        self._blocked: set[int] = set()
+
+    def run(self, jobs: Iterable[Callable[[], None]]) -> list[BaseException]:
+        """Carry out all jobs in their order; the exceptions of those that failed.
+
+        After a failure no new job begins, and those that run are finished. An exception in the calling thread
+        (KeyboardInterrupt) stops those that run at their next part, and is raised when they have cleaned up.
+        """
+        self._jobs.extend(jobs)
+        if not self._jobs:
+            return []
+        # Daemons, so that one that waits for another process cannot keep an interrupted command alive.
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self._size)]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            self._stop()
+            for thread in threads:
+                while thread.is_alive() and thread.ident not in self._blocked:
+                    thread.join(0.05)
+            raise
+        return self._errors
+
+    def share(self, work: Callable[[Item], Any], parts: Sequence[Item]) -> None:
+        """Called by a job: do ``work`` for all ``parts``, with the help of whoever is free.
+
+        Raises the exception of the first part that failed (no further part begins then), or CancelledError.
+        """
+        group = _Group(work, deque(parts))
+        with self._change:
+            self._groups.append(group)
+            self._change.notify_all()
+        try:
+            while self._do(group):
+                pass
+            with self._change:
+                while group.active:
+                    self._change.wait()
+        finally:
+            with self._change:
+                self._groups.remove(group)
+        if group.error is not None:
+            raise group.error
+
+    def blocked(self) -> None:
+        """Called by a job that is about to wait for another process; :meth:`unblocked` when that is over."""
+        self._blocked.add(threading.get_ident())
+
+    def unblocked(self) -> None:
+        """Raises CancelledError where the crew was stopped meanwhile."""
+        self._blocked.discard(threading.get_ident())
+        self.check()
+
+    def check(self) -> None:
+        """Raises CancelledError where the crew was stopped."""
+        if self._stopped:
+            raise CancelledError
+
+    def _work(self) -> None:
+        while True:
+            with self._change:
+                job = group = None
+                while True:
+                    if self._jobs and not self._errors:
+                        job = self._jobs.popleft()
+                        self._running += 1
+                        break
+                    group = next((group for group in self._groups if group.parts), None)
+                    if group is not None:
+                        break
+                    if not self._running:
+                        return
+                    self._change.wait()
+            if job is not None:
+                self._run(job)
+            elif group is not None:
+                self._do(group)
+
+    def _run(self, job: Callable[[], None]) -> None:
+        error: BaseException | None = None
+        try:
+            self.check()
+            job()
+        except BaseException as caught:
+            error = caught
+        with self._change:
+            self._running -= 1
+            if error is not None:
+                self._errors.append(error)
+                self._jobs.clear()
+            self._change.notify_all()
+
+    def _do(self, group: _Group) -> bool:
+        """Do one part of a group; False where none is left."""
+        with self._change:
+            if not group.parts:
+                return False
+            part = group.parts.popleft()
+            group.active += 1
+        error: BaseException | None = None
+        try:
+            self.check()
+            group.work(part)
+        except BaseException as caught:
+            error = caught
+        with self._change:
+            group.active -= 1
+            if error is not None:
+                group.parts.clear()
+                group.error = group.error or error
+            if not group.active:
+                self._change.notify_all()
+        return True
+
+    def _stop(self) -> None:
+        with self._change:
+            self._stopped = True
+            self._jobs.clear()
+            self._change.notify_all()
+
+
+class _Group:
+    """The parts of one job."""
+
+    def __init__(self, work: Callable[[Any], Any], parts: deque[Any]) -> None:
+        self.work = work
+        self.parts = parts
+        self.active = 0
+        self.error: BaseException | None = None

@@ -1,0 +1,147 @@
+"""Unpacking: one pass over the members of a wheel.
+
+Each member is expanded, compared with its CRC and its row in RECORD, hashed for the listing and written with its
+final mode: its bytes are touched while they are in the cache, and once. The members are divided into batches
+that any thread may take (:mod:`envdsl.realise.crew`), so that one very large wheel keeps all cores busy.
+
+What stands in the output is what ``installer`` would install (`tests/realise/test_differential.py`), but for
+shebangs, which are found by PATH and hold no place of this machine, and for bytecode, which is never taken over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from envdsl.realise.inflate import STREAM_FROM, expand, stream
+from envdsl.realise.intake import Intake
+from envdsl.realise.placement import Placed, place
+from envdsl.realise.record import Written, encode, mismatch, write_record
+from envdsl.realise.refusal import refusal
+from envdsl.realise.writer import TreeWriter
+from envdsl.realise.zipreader import DEFLATED, STORED
+from envdsl.store.treehash import Listing
+
+INSTALLER = b"envdsl\n"
+SHEBANG = b"#!/usr/bin/env python3\n"
+MAX_SCRIPT = 16 << 20
+# A batch is a few milliseconds of work: enough to make handing it over cheap, too little to wait for.
+_BATCH_BYTES = 4 << 20
+_BATCH_FILES = 48
+
+
+class Unpacking:
+    """The unpacking of one wheel into the empty directory ``root``.
+
+    :meth:`write` every batch of :attr:`batches`, in any order and thread, then :meth:`finish`.
+    """
+
+    def __init__(self, intake: Intake, root: Path) -> None:
+        self._intake = intake
+        self._writer = TreeWriter(root)
+        self._written: list[Written] = []
+        self.batches = list(_batches(place(intake)))
+
+    def write(self, batch: Iterable[Placed]) -> int:
+        """Unpack the members of a batch; how many files that were.
+
+        Raises EnvdslError ``intake-…`` for content that is not what the wheel says, OSError from the disk.
+        """
+        count = 0
+        for placed in batch:
+            if placed.script:
+                self._write_script(placed)
+            else:
+                self._write_member(placed)
+            count += 1
+        return count
+
+    def finish(self) -> Listing:
+        """Write what is generated (scripts of entry points, INSTALLER, RECORD) and seal the tree."""
+        for path, content in self._generated():
+            self._put(path, content, executable=path.startswith("bin/"))
+        record = f"site-packages/{self._intake.dist_info}/RECORD"
+        self._writer.write(record, [write_record(self._written, record)])
+        self._writer.seal()
+        return Listing(self._writer.entries)
+
+    def _write_member(self, placed: Placed) -> None:
+        intake, member = self._intake, placed.member
+        hasher = hashlib.sha256()
+        row = intake.rows.get(member.name)
+        # The specification allows stronger hashes in RECORD; nearly nobody uses them.
+        other = hashlib.new(row.algorithm) if row and row.digest and row.algorithm != "sha256" else None
+
+        def hashed(blocks: Iterable[bytes | bytearray]) -> Iterator[bytes | bytearray]:
+            for block in blocks:
+                hasher.update(block)
+                if other is not None:
+                    other.update(block)
+                yield block
+
+        streamed = member.size >= STREAM_FROM or member.method not in (STORED, DEFLATED)
+        blocks: Iterable[bytes | bytearray]
+        blocks = (
+            stream(intake.data, member, intake.filename) if streamed else [expand(intake.data, member, intake.filename)]
+        )
+        self._writer.write(placed.path, hashed(blocks), executable=placed.executable)
+        digest = encode(hasher.digest())
+        if row is not None and row.digest:
+            stated = digest if other is None else encode(other.digest())
+            if error := mismatch(row, stated, member.size, intake.filename, intake.name, member.name):
+                raise error
+        self._written.append(Written(placed.path, digest, member.size))
+
+    def _write_script(self, placed: Placed) -> None:
+        intake, member = self._intake, placed.member
+        if member.size > MAX_SCRIPT:
+            # Binaries stand among scripts, too; they need no shebang.
+            self._write_member(placed)
+            return
+        content = bytes(expand(intake.data, member, intake.filename))
+        row = intake.rows.get(member.name)
+        if row is not None and row.digest:
+            stated = encode(hashlib.new(row.algorithm, content).digest())
+            if error := mismatch(row, stated, len(content), intake.filename, intake.name, member.name):
+                raise error
+        self._put(placed.path, with_shebang(content), executable=True)
+
+    def _put(self, path: str, content: bytes, *, executable: bool) -> None:
+        self._writer.write(path, [content], executable=executable)
+        self._written.append(Written(path, encode(hashlib.sha256(content).digest()), len(content)))
+
+    def _generated(self) -> Iterator[tuple[str, bytes]]:
+        intake = self._intake
+        if intake.entry_points:
+            from installer.scripts import Script
+
+            for name, module, attribute, section in intake.entry_points:
+                try:
+                    _, content = Script(name, module, attribute, section).generate("python", "posix")  # type: ignore[arg-type]
+                except ValueError as error:
+                    raise refusal(intake.filename, "entry-point-malformed", str(error), member=name) from None
+                yield f"bin/{name}", with_shebang(content)
+        yield f"site-packages/{intake.dist_info}/INSTALLER", INSTALLER
+
+
+def with_shebang(script: bytes) -> bytes:
+    """``script`` with a first line ``#!python…`` replaced by one that finds ``python3`` on PATH, as the sandbox
+    sets it: with the place of an interpreter in it the output would not be the same everywhere."""
+    if not script.startswith(b"#!python"):
+        return script
+    _, _, rest = script.partition(b"\n")
+    return SHEBANG + rest
+
+
+def _batches(placed: list[Placed]) -> Iterator[list[Placed]]:
+    batch: list[Placed] = []
+    size = 0
+    for item in placed:
+        batch.append(item)
+        size += item.member.size
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
