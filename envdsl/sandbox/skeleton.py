@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,42 +22,11 @@ from pathlib import Path
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.canonical import canonical_json
 from envdsl.model.digest import blake3_hex, store_hash
-from envdsl.sandbox.plan import GID, HOME, UID, USER, WORKSPACE, Mount, MountKind
+from envdsl.sandbox import host_files
+from envdsl.sandbox.host_files import HostFiles, paths_below
+from envdsl.sandbox.plan import HOME, WORKSPACE, Mount, MountKind
 
 _RECIPE = 1
-
-_STATIC = {
-    "etc/passwd": (
-        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-        f"{USER}:x:{UID}:{GID}:{USER}:{HOME}:/bin/sh\n"
-        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-    ),
-    "etc/group": f"root:x:0:\n{USER}:x:{GID}:\nnogroup:x:65534:\n",
-    "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nprotocols: files\nservices: files\n",
-    "etc/hosts": "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-    "etc/host.conf": "multi on\n",
-}
-
-# Files of the host, by whichever name a distribution gives them. What is missing on this host is left out.
-_FILES = (
-    "etc/ld.so.cache",
-    "etc/ld.so.conf",
-    "etc/ld-musl-x86_64.path",
-    "etc/ld-musl-aarch64.path",
-    "etc/localtime",
-    "etc/mime.types",
-    "etc/os-release",
-    "etc/pki/tls/certs/ca-bundle.crt",
-    "etc/pki/tls/openssl.cnf",
-    "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "etc/protocols",
-    "etc/services",
-    "etc/ssl/cert.pem",
-    "etc/ssl/certs/ca-certificates.crt",
-    "etc/ssl/openssl.cnf",
-)
-_TREES = ("etc/alternatives", "etc/fonts", "etc/ld.so.conf.d")
-
 _TOP_LEVEL = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _EMPTY = ("dev", "proc", "tmp", "usr", "root", "run", "var/tmp", HOME[1:], WORKSPACE[1:])
 
@@ -75,14 +43,17 @@ def prepare(directory: Path, mounts: Iterable[Mount] = (), *, host: Path = Path(
     directories, links = _top_level(host)
     recipe = {"recipe": _RECIPE, "places": places, "directories": directories, "links": links}
     root = directory / f"root-{store_hash(blake3_hex(canonical_json(recipe)))}"
-    stamp = _stamp(host)
+    stamp = json.dumps([_RECIPE, host_files.stamp(host)])
     if not _is_current(root, stamp):
         try:
             with _locked(directory):
                 if not _is_current(root, stamp):
-                    content = _content(host) | {name: ("link", target) for name, target in links.items()}
-                    _write(root, content, places | {f"/{name}": "directory" for name in directories})
-                    _replace(_stamp_file(root), stamp)
+                    content = host_files.collect(host)
+                    content.links.update(links)
+                    content.files.update({path[1:]: b"" for path, kind in places.items() if kind == "file"})
+                    wanted = [path[1:] for path, kind in places.items() if kind == "directory"]
+                    _write(root, content, [*wanted, *directories])
+                    _replace(_stamp_file(root), stamp.encode())
         except OSError as error:
             if not root.is_dir() or not _stamp_file(root).exists():
                 raise EnvdslError.of(
@@ -130,18 +101,6 @@ def _top_level(host: Path) -> tuple[list[str], dict[str, str]]:
     return directories, links
 
 
-def _stamp(host: Path) -> str:
-    """Changes whenever a file of the host that is copied may have changed."""
-    facts: list[list[str | int]] = []
-    for name in (*_FILES, *_TREES, "etc/fonts/conf.d"):
-        try:
-            found = (host / name).stat()
-        except OSError:
-            continue
-        facts.append([name, found.st_mtime_ns, found.st_size, found.st_ino])
-    return json.dumps([_RECIPE, facts])
-
-
 def _stamp_file(root: Path) -> Path:
     return root.with_name(f"{root.name}.stamp")
 
@@ -161,69 +120,36 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def _content(host: Path) -> dict[str, tuple[str, str | bytes]]:
-    """Everything but directories: path -> ("file", bytes) or ("link", target)."""
-    content: dict[str, tuple[str, str | bytes]] = {name: ("file", text.encode()) for name, text in _STATIC.items()}
-    content["etc/mtab"] = ("link", "/proc/self/mounts")
-    for name in _FILES:
-        _add(content, host, name)
-    for tree in _TREES:
-        for path in _files_below(host / tree):
-            _add(content, host, str(path.relative_to(host)))
-    return content
-
-
-def _add(content: dict[str, tuple[str, str | bytes]], host: Path, name: str) -> None:
-    """A link that stays valid in the sandbox stays a link; anything else is copied."""
-    path = host / name
-    try:
-        if path.is_symlink():
-            target = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), path.readlink()))
-            if "/man/man" in target:
-                return  # most of /etc/alternatives, and nothing runs it
-            if target.startswith("/usr/"):
-                content[name] = ("link", target)
-                return
-        content[name] = ("file", path.read_bytes())
-    except OSError:
-        return  # dangling, unreadable for this user, or gone meanwhile: as if the host had none
-
-
-def _write(root: Path, content: dict[str, tuple[str, str | bytes]], places: dict[str, str]) -> None:
-    for path, kind in places.items():
-        if kind == "file":
-            content[path[1:]] = ("file", b"")
-    directories = {*_EMPTY, *(path[1:] for path, kind in places.items() if kind == "directory")}
-    for name in sorted({*directories, *(posixpath.dirname(name) for name in content)}):
+def _write(root: Path, content: HostFiles, directories: Iterable[str]) -> None:
+    """Bring ``root`` to hold exactly this below ``etc``, and at least this elsewhere."""
+    is_new = not root.exists()
+    for name in sorted({"", *_EMPTY, *directories, *map(posixpath.dirname, (*content.files, *content.links))}):
         _make_directory(root, name)
-    for name, (kind, data) in content.items():
-        if kind == "link":
-            _replace_link(root / name, str(data))
+    for name, target in content.links.items():
+        if is_new:
+            (root / name).symlink_to(target)
         else:
-            _replace(root / name, data)
-    for present in _files_below(root / "etc"):
-        if str(present.relative_to(root)) not in content:
-            present.unlink()
-
-
-def _files_below(directory: Path) -> list[Path]:
-    """Everything that is not a directory; a link to a directory is not one."""
-    found = (Path(parent, name) for parent, below, names in os.walk(directory) for name in (*below, *names))
-    return [path for path in found if path.is_symlink() or not path.is_dir()]
+            _replace_link(root / name, target)
+    for name, data in content.files.items():
+        _replace(root / name, data)
+    if not is_new:
+        for name in list(paths_below(root / "etc")):
+            if f"etc/{name}" not in content.files and f"etc/{name}" not in content.links:
+                (root / "etc" / name).unlink()
 
 
 def _make_directory(root: Path, name: str) -> None:
-    root.mkdir(exist_ok=True)
     path = root
-    path.chmod(0o755)
-    for part in Path(name).parts:
+    for part in ("", *Path(name).parts):
         path /= part
-        path.mkdir(exist_ok=True)
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
         path.chmod(0o755)  # whatever the umask: another user's sandbox needs it as well
 
 
-def _replace(path: Path, data: str | bytes) -> None:
-    data = data.encode() if isinstance(data, str) else data
+def _replace(path: Path, data: bytes) -> None:
     try:
         if not path.is_symlink() and path.read_bytes() == data:
             return

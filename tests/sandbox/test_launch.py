@@ -211,7 +211,7 @@ def test_a_running_sandbox_holds_its_locks(me: Caller) -> None:
     def locked() -> bool:
         with (me.layer / "layer.json").open("r+") as file:
             answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        return struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK
+        return bool(struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK)
 
     assert not locked()
     process = _launcher(me, "sh", "-c", "echo ready; sleep 60")
