@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envdsl.app.files import write_file
+from envdsl.errors import Diagnostic, EnvdslError
 from envdsl.model.digest import blake3_hex, store_hash
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from envdsl.app.project import Project
     from envdsl.store.gc import Collected
     from envdsl.store.verify import Verified
@@ -23,30 +26,50 @@ def collect(project: Project, *, dry_run: bool) -> Collected:
     from envdsl.session import bindings
     from envdsl.store import gc
 
+    try:
+        locked = _locked_keys(project)
+    except EnvdslError as error:
+        locked = set()
+        project.reporter.warn(
+            Diagnostic(
+                "app-gc-project-broken",
+                f"the project has errors ({error}), so the layers of its last builds are kept",
+                hint="`envdsl check` and `envdsl lock --check` say what is wrong",
+                severity="warning",
+            )
+        )
+    else:
+        if not dry_run:
+            register_roots(project, locked, complete=True)
     roots = {key for keys in bindings.roots(project.store.layout).values() for key in keys}
-    return gc.collect(project.store, roots, dry_run=dry_run, reporter=project.reporter)
+    return gc.collect(project.store, roots | locked, dry_run=dry_run, reporter=project.reporter)
 
 
-def register_roots(project: Project, keys: Iterable[str]) -> None:
-    """Keep the layers of this project from every ``gc`` of the store, whoever runs it: ``gcroots/project-<hash>``."""
-    root = project.config.root
-    directory = project.store.layout.gcroots
-    place = directory / f"project-{store_hash(blake3_hex(os.fsencode(root)))}"
-    text = "".join(f"{key}\n" for key in sorted(keys))
-    if not place.exists() or place.read_text(encoding="utf-8") != text:
-        new = place.with_name(f".{place.name}.{os.getpid()}")
-        new.write_text(text, encoding="utf-8")
-        new.replace(place)
+def _locked_keys(project: Project) -> set[str]:
+    """The keys of all layers of the project that have a lock, current or not."""
+    from envdsl.app.compiling import compile_layers
+
+    layers = [layer for layer in project.select(()) if project.lock(layer.name) is not None]
+    bound = {layer.name for layer in layers}
+    layers = [layer for layer in layers if layer.base is None or layer.base in bound]
+    return {layer.key for layer in compile_layers(project, layers).layers.values()} if layers else set()
 
 
-def point(link: Path, target: str) -> None:
-    """Let the symbolic link ``link`` lead to ``target``, in one step for whoever follows it."""
-    if link.is_symlink() and os.readlink(link) == target:
-        return
-    new = link.with_name(f".{link.name}.{os.getpid()}")
-    new.unlink(missing_ok=True)
-    new.symlink_to(target)
-    new.replace(link)
+def register_roots(project: Project, keys: Iterable[str], *, complete: bool) -> None:
+    """Keep layers of this project from every ``gc`` of the store, whoever runs it: ``gcroots/project-<hash>``.
+
+    ``complete`` says that ``keys`` are all that the project needs; otherwise they join what is there.
+    """
+    place = _roots_file(project)
+    wanted = set(keys)
+    if not complete and place.exists():
+        wanted.update(place.read_text(encoding="utf-8").split())
+    write_file(place, "".join(f"{key}\n" for key in sorted(wanted)).encode())
+
+
+def _roots_file(project: Project) -> Path:
+    name = f"project-{store_hash(blake3_hex(os.fsencode(project.config.root.resolve())))}"
+    return project.store.layout.gcroots / name
 
 
 def verify(project: Project) -> Verified:

@@ -91,9 +91,7 @@ def lock(
     return tuple(outcomes)
 
 
-def _lock_one(
-    project: Project, layer: LayerSpec, configuration: IndexConfiguration, options: Any
-) -> LockOutcome:
+def _lock_one(project: Project, layer: LayerSpec, configuration: IndexConfiguration, options: Any) -> LockOutcome:
     from envdsl.lock.locking import lock_layer
     from envdsl.lock.pylock import write_lock
 
@@ -143,7 +141,9 @@ def _check_upgraded(wanted: frozenset[str], project: Project, layers: Sequence[L
     known = {package.name for layer in layers if (lock := project.lock(layer.name)) for package in lock.packages}
     for name in sorted(wanted - known):
         project.reporter.warn(
-            Diagnostic("app-upgrade-unknown", f"no lock holds a package `{name}`: nothing to upgrade", severity="warning")
+            Diagnostic(
+                "app-upgrade-unknown", f"no lock holds a package `{name}`: nothing to upgrade", severity="warning"
+            )
         )
 
 
@@ -207,5 +207,3 @@ def index_configuration(project: Project) -> IndexConfiguration:
         for item in project.config.indexes
     ]
     return IndexConfiguration.discover(declared)
-
-

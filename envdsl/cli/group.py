@@ -71,9 +71,9 @@ class LazyGroup(click.Group):
             import difflib
 
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
-            if close:
-                error.message += f" Did you mean '{close[0]}'?"
-            raise
+            if not close or "Did you mean" in error.message:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean '{close[0]}'?", ctx) from None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

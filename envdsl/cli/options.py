@@ -5,14 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from envdsl.cli import output
-
-if TYPE_CHECKING:
-    from envdsl.app.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,5 +87,3 @@ def complete_sessions(ctx: click.Context, _parameter: click.Parameter, incomplet
 def layer_arguments(function: F) -> F:
     """``[LAYER]…``."""
     return click.argument("layers", nargs=-1, metavar="[LAYER]...", shell_complete=complete_layers)(function)
-
-

@@ -45,9 +45,7 @@ def install(
 
     if (archive is None) != (sha256 is None):
         raise click.UsageError("--archive and --sha256 go together")
-    found = interpreters.install(
-        project, version, archive=archive, sha256=sha256, mirror=mirror, offline=offline
-    )
+    found = interpreters.install(project, version, archive=archive, sha256=sha256, mirror=mirror, offline=offline)
     if as_json:
         output.result_json(interpreters.to_json(found))
     else:

@@ -22,12 +22,19 @@ def session() -> None:
 @session.command(epilog="\b\nExample:\n  envdsl session create report-7 --layer office --layer data --workspace ./work")
 @click.argument("name")
 @click.option(
-    "--layer", "-l", "layers", multiple=True, required=True, metavar="LAYER",
-    help="A layer's name or id: one base or iso, then any x.", shell_complete=complete_layers,
+    "--layer",
+    "-l",
+    "layers",
+    multiple=True,
+    required=True,
+    metavar="LAYER",
+    help="A layer's name or id: one base or iso, then any x.",
+    shell_complete=complete_layers,
 )
 @click.option(
-    "--workspace", type=click.Path(file_okay=False, path_type=Path),
-    help="The directory at /workspace.  [default: one in the session]",
+    "--workspace",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory at /workspace.  [default: memory, gone with each run]",
 )
 @as_json
 @common
@@ -40,7 +47,7 @@ def create(project: Project, name: str, layers: tuple[str, ...], workspace: Path
 
     created = sessions.create(project, name, layers, workspace)
     if as_json:
-        output.result_json(created.manifest.to_json())
+        output.result(created.manifest.to_json())
     else:
         output.result(str(created.directory))
 
@@ -55,7 +62,7 @@ def show(project: Project, name: str, as_json: bool) -> None:
 
     found = sessions.show(project, name)
     if as_json:
-        output.result_json(found.manifest.to_json())
+        output.result(found.manifest.to_json())
     else:
         output.result(output.table(sessions.rows(found)))
 
@@ -69,7 +76,15 @@ def list_(project: Project, as_json: bool) -> None:
 
     found = sessions.listing(project)
     if as_json:
-        output.result_json({"sessions": [item.manifest.to_json() for item in found]})
+        sessions_ = [
+            {
+                "name": item.name,
+                "directory": str(item.directory),
+                "layers": [{"name": layer.name, "id": str(layer.id)} for layer in item.manifest.layers],
+            }
+            for item in found
+        ]
+        output.result_json({"sessions": sessions_})
         return
     for item in found:
         bound = " ".join(layer.name for layer in item.manifest.layers)
@@ -91,7 +106,7 @@ def rebase(project: Project, name: str, base: str | None, dry_run: bool, as_json
 
     change = sessions.rebase(project, name, base=base, dry_run=dry_run)
     if as_json:
-        output.result_json(change.to_json())
+        output.result_json({"session": name, "dry-run": dry_run, "changes": change.lines()})
         return
     for line in change.lines():
         output.result(line)
@@ -119,7 +134,9 @@ def remove(project: Project, name: str) -> None:
 @click.option("--cpus", type=float, help="At most this many processors' time: 0.5, 2.")
 @click.option("--pids", type=click.IntRange(min=1), help="At most this many processes and threads.")
 @click.option("--env", "-e", "environment", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
-@click.option("--mount", "-m", "mounts", multiple=True, metavar="SOURCE:TARGET[:rw]", help="Mount a host path, read-only.")
+@click.option(
+    "--mount", "-m", "mounts", multiple=True, metavar="SOURCE:TARGET[:rw]", help="Mount a host path, read-only."
+)
 @click.argument("name", metavar="SESSION", shell_complete=complete_sessions)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- COMMAND...")
 @common
