@@ -202,12 +202,11 @@ class _Builder:
         assert offer.size is not None
         if kept is not None and kept.filename == filename and kept.sha256 != offer.sha256:
             raise self._other_bytes(name, kept, offer)
-        if offer.path is not None:
-            self.places[offer.sha256] = (offer.path,)
-            url = offer.path.as_uri()
-        else:
-            url = public_url(offer.url or "")
-            self.places[offer.sha256] = (url,)
+        place: Place = public_url(offer.url or "") if offer.path is None else offer.path.resolve()
+        self.places[offer.sha256] = (place,)
+        url = kept.url if kept is not None and kept.filename == filename else None
+        if self._urls and url is None:
+            url = place if isinstance(place, str) else place.as_uri()
         return LockedWheel(offer.filename, offer.sha256, offer.size, url=url if self._urls else None)
 
     def _other_bytes(self, name: str, kept: LockedWheel, offer: Distribution) -> EnvdslError:

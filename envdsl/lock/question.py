@@ -85,7 +85,7 @@ def _distribution(file: Mapping[str, Any], directory: Path) -> Distribution:
     url, path = file.get("url"), file.get("path")
     if url is not None and urlsplit(url).scheme == "file":
         url, path = None, url2pathname(str(urlsplit(url).path))
-    place = (directory / path).resolve() if path is not None else None
+    place = directory / path if path is not None else None  # not resolved: the name of a link is the wheel's
     last = place.name if place is not None else unquote(urlsplit(url or "").path.rpartition("/")[2])
     return Distribution(
         filename=file.get("name") or last,
