@@ -221,6 +221,10 @@ class Registry:
             # Without a writer SQLite cannot make its shared-memory file here; nobody else can write, either.
             connection = self._raw(f"{place}?mode=ro&immutable=1", uri=True)
             self._version(connection)
+        # What cannot be deleted here (see _drop_unflushed) is hidden.
+        connection.execute(
+            f"CREATE TEMP VIEW paths AS SELECT * FROM main.paths WHERE boot IS NULL OR boot = '{boot_id()}'"
+        )
         return connection
 
     @staticmethod

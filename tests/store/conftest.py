@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -42,6 +44,17 @@ def put(store: Store, name: str, *, kind: str = "unpack", references: tuple[str,
         listing=scan(temporary),
         references=[key_of(reference) for reference in references],
     )
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a file system in memory, where there is one: for tests that sync very often."""
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK):
+        yield tmp_path
+        return
+    with TemporaryDirectory(prefix="envdsl-test-", dir=shared) as directory:
+        yield Path(directory)
 
 
 @pytest.fixture

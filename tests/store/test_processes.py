@@ -85,9 +85,9 @@ def work_hold(root: Path) -> None:
         sys.stdin.readline()
 
 
-def test_eight_processes_build_each_key_once(tmp_path: Path) -> None:
+def test_eight_processes_build_each_key_once(memory: Path) -> None:
     """Issue 2.9: any number of processes may build at once; the same derivation is built once."""
-    processes = [start("build", tmp_path / "store") for _ in range(8)]
+    processes = [start("build", memory / "store") for _ in range(8)]
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -97,17 +97,17 @@ def test_eight_processes_build_each_key_once(tmp_path: Path) -> None:
         process.stdin.flush()
     built = [name for process in processes for name in finish(process).split()]
     assert sorted(built) == KEYS
-    with Store.open(tmp_path / "store") as store:
+    with Store.open(memory / "store") as store:
         assert len(store.paths()) == len(KEYS)
         assert verify(store).findings == ()
         assert collect(store, map(key_of, KEYS)).rubbish == ()
 
 
-def test_a_killed_holder_frees_the_key_for_who_waits(tmp_path: Path) -> None:
-    holder = start("hold", tmp_path / "store")
+def test_a_killed_holder_frees_the_key_for_who_waits(memory: Path) -> None:
+    holder = start("hold", memory / "store")
     assert holder.stdout is not None
     assert holder.stdout.readline() == "ready\n"
-    with Store.open(tmp_path / "store") as store:
+    with Store.open(memory / "store") as store:
         began = time.monotonic()
         with store.building(key_of("part0"), waiting=lambda: holder.send_signal(signal.SIGKILL)):
             assert time.monotonic() - began < 5
@@ -115,10 +115,10 @@ def test_a_killed_holder_frees_the_key_for_who_waits(tmp_path: Path) -> None:
     holder.communicate()
 
 
-def test_builds_and_collections_run_together(tmp_path: Path) -> None:
+def test_builds_and_collections_run_together(memory: Path) -> None:
     """Issue 2.12: gc keeps what running builds use, whatever the order of events."""
-    root = tmp_path / "store"
-    seconds = "3"
+    root = memory / "store"
+    seconds = "2"
     builders = [start("loop", root, seconds) for _ in range(3)]
     collectors = [start("collect", root, seconds) for _ in range(2)]
     rounds = [int(finish(process)) for process in builders]

@@ -89,6 +89,10 @@ def test_what_was_not_flushed_before_a_power_failure_is_not_valid_after_it(
     with Store.open(tmp_path) as store:  # the same boot: nothing was lost
         assert store.lookup(key_of("lost")) is not None
     monkeypatch.setattr(registry, "boot_id", lambda: "another boot")
+    reader = registry.Registry(tmp_path / "envdsl.db", tmp_path / "tmp" / "locks", writable=False)
+    assert [path.key for path in reader.all()] == [key_of("durable")]
+    assert reader.by_key(key_of("lost")) is None
+    reader.close()
     with Store.open(tmp_path) as store:
         assert [path.key for path in store.paths()] == [key_of("durable")]
         assert store.listing(key_of("durable"))
