@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
@@ -59,8 +60,8 @@ def run(
 
     ``bwrap`` is what ``bwrap.find`` returned. ``environment`` and ``mounts`` add to the plan's for this run.
     ``stdin`` is as ``subprocess`` takes it; output goes where ours goes unless ``capture`` is set, and then there
-    is no input by default. Signals that we get meanwhile go to the command (in the main thread only: Python
-    delivers them nowhere else).
+    is no input by default. ``TERM`` is ours where a person is at a terminal. Signals that we get meanwhile go to
+    the command (in the main thread only: Python delivers them nowhere else).
 
     Raises EnvdslError ``sandbox-start-failed`` where bubblewrap could not set the sandbox up. Limits that cannot
     be enforced in full are reported as the warning ``sandbox-limits-weak``.
@@ -69,10 +70,10 @@ def run(
     if mounts:
         mounts = (*plan.mounts, *mounts)
         plan = replace(plan, base=skeleton.prepare(Path(plan.root).parent, mounts), mounts=mounts)
-    if environment:
-        plan = plan.with_environment(environment)
     if capture and stdin is None:
         stdin = subprocess.DEVNULL
+    terminal = {"TERM": os.environ["TERM"]} if stdin is None and os.isatty(0) and "TERM" in os.environ else {}
+    plan = plan.with_environment(terminal | dict(plan.environment) | dict(environment or {}))
     outcome, executed = _execute(plan, tuple(command) or plan.command, bwrap, limits, stdin, capture, reporter)
     if executed:
         return outcome

@@ -42,17 +42,14 @@ class SandboxProcess:
         self, plan: SandboxPlan, command: tuple[str, ...], bwrap: Path, stdin: int | IO[bytes] | None, capture: bool
     ) -> None:
         self.init: int | None = None
+        self._init_pidfd: int | None = None
         self._status = b""
-        self._stack = ExitStack()
-        self._readers: list[_Tail] = []
-        with ExitStack() as passed:
-            self._status_fd, status = self._pipe(passed, ours_reads=True)
-            self._gate_fd, gate = self._pipe(passed, ours_reads=False)
-            filter_fd = passed.enter_context(
-                memory_file("seccomp", seccomp.compiled() if plan.seccomp else b"")
-            ).fileno()
+        with ExitStack() as ours, ExitStack() as theirs:
+            self._status_fd, status = _pipe(ours, theirs)
+            gate, self._gate_fd = _pipe(theirs, ours)
+            filter_fd = theirs.enter_context(memory_file("seccomp", seccomp.compiled())).fileno()
             options = encode(arguments(plan, seccomp_fd=filter_fd))
-            args_fd = passed.enter_context(memory_file("args", options)).fileno()
+            args_fd = theirs.enter_context(memory_file("args", options)).fileno()
             line = ["--args", args_fd, "--json-status-fd", status, "--block-fd", gate, "--"]
             try:
                 self._process = subprocess.Popen(
@@ -64,18 +61,16 @@ class SandboxProcess:
                     process_group=0,  # Ctrl-C is for the command, not for bubblewrap
                 )
             except OSError as error:
-                self._stack.close()
                 raise EnvdslError.of(
                     "sandbox-no-bwrap",
                     f"cannot execute {bwrap}: {error.strerror}",
                     hint="'envdsl doctor' says what to do",
                     exit_status=ExitStatus.ENVIRONMENT,
                 ) from error
+            self._stack = ours.pop_all()
         self._pidfd = self._open_pidfd(self._process.pid)
-        self._init_pidfd: int | None = None
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                self._readers.append(_Tail(self._stack.enter_context(pipe)))
+        pipes = [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe is not None]
+        self._readers = [_Tail(self._stack.enter_context(pipe)) for pipe in pipes]
 
     def __enter__(self) -> SandboxProcess:
         return self
@@ -87,14 +82,6 @@ class SandboxProcess:
                 self._process.wait()
         finally:
             self._stack.close()
-
-    def _pipe(self, passed: ExitStack, *, ours_reads: bool) -> tuple[int, int]:
-        """Our end of a new pipe, which lives as long as the sandbox, and the end to pass on."""
-        reading, writing = os.pipe()
-        ours, theirs = (reading, writing) if ours_reads else (writing, reading)
-        self._stack.callback(os.close, ours)
-        passed.callback(os.close, theirs)
-        return ours, theirs
 
     def _open_pidfd(self, pid: int) -> int:
         pidfd = os.pidfd_open(pid)
@@ -187,6 +174,14 @@ class _Tail(threading.Thread):
             if len(self.data) > 2 * CAPTURE_LIMIT:
                 del self.data[:-CAPTURE_LIMIT]
         del self.data[:-CAPTURE_LIMIT]
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    """A new pipe whose ends are closed with two different stacks."""
+    reading, writing = os.pipe()
+    reader.callback(os.close, reading)
+    writer.callback(os.close, writing)
+    return reading, writing
 
 
 def _readable(descriptor: int, deadline: float | None) -> bool:

@@ -34,5 +34,6 @@ refuse() {{
 [ -r "$args" ] || refuse "incomplete: $args is missing or cannot be read; create the session again"
 [ -r "$filter" ] || refuse "incomplete: $filter is missing or cannot be read; create the session again"
 [ $# -gt 0 ] || set -- {shlex.join(command)}
-exec "$bwrap" --args {ARGS_FD} -- "$@" {ARGS_FD}<"$args" {SECCOMP_FD}<"$filter"
+[ -t 0 ] && set -- --setenv TERM "${{TERM:-dumb}}" -- "$@" || set -- -- "$@"
+exec "$bwrap" --args {ARGS_FD} "$@" {ARGS_FD}<"$args" {SECCOMP_FD}<"$filter"
 """
