@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -86,7 +86,7 @@ def run(
         f"{bwrap} could not set up the sandbox: {probe.stderr.decode(errors='replace').strip()}",
         hint="'envdsl doctor' tests what sandboxes need on this machine, 'envdsl verify' the store",
         exit_status=ExitStatus.ENVIRONMENT,
-        details={"plan": str(plan).splitlines()},
+        details={"mounts": [str(mount) for mount in (*plan.base, *plan.mounts)]},
     )
 
 
@@ -123,10 +123,15 @@ def _execute(
 
 def _limit(process: SandboxProcess, limits: Limits, group: cgroups.ControlGroup | None, reporter: Reporter) -> None:
     assert process.init is not None
+    enforced: set[str] = set()
+    said: list[str] = []
     if group is not None:
-        group.add(process.init)
-    missing = limits.controllers - (group.directories.keys() if group is not None else set())
-    for sentence in apply_without_cgroups(process.init, limits, frozenset(missing)):
+        with suppress(OSError):  # the group was taken away from under us, or the init is dead already
+            group.add(process.init)
+            enforced = set(group.directories)
+    with suppress(ProcessLookupError):
+        said = apply_without_cgroups(process.init, limits, limits.controllers - enforced)
+    for sentence in said:
         reporter.warn(
             Diagnostic(
                 "sandbox-limits-weak",

@@ -301,3 +301,21 @@ def test_an_interactive_python_works_in_a_terminal_and_ctrl_c_interrupts_it(me: 
     os.write(terminal, b"exit(11)\n")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
     os.close(terminal)
+
+
+def test_an_error_does_not_tell_the_environment(me: Caller) -> None:
+    """Values that were passed with --env may be secrets."""
+    plan = replace(me.plan, mounts=(Mount.read_only("/no/such/layer", "/envdsl/layers/0"),))
+    with pytest.raises(EnvdslError) as caught:
+        me.run("true", plan=plan, environment={"TOKEN": "s3cret"})
+    assert "s3cret" not in repr(caught.value.diagnostics)
+
+
+def test_a_control_group_that_vanishes_makes_limits_weaker_and_does_not_stop_the_run(
+    me: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = cgroups.ControlGroup({"pids": Path("/sys/fs/cgroup/no-such-group")})
+    monkeypatch.setattr(cgroups, "create", lambda _: gone)
+    recorder = Recorder()
+    assert me.run("true", limits=Limits(pids=50), reporter=recorder).status == 0
+    assert [warning.code for warning in recorder.warnings] == ["sandbox-limits-weak"]
