@@ -80,6 +80,11 @@ class Project:
 
         return Store.open(self.config.store)
 
+    def close(self) -> None:
+        """Let go of the store, if it was opened."""
+        if "store" in self.__dict__:
+            self.store.close()
+
     @cached_property
     def platform(self) -> Platform:
         """The platform of this machine."""

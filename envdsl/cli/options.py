@@ -40,7 +40,10 @@ def common(function: F) -> Callable[..., Any]:
         from envdsl.cli.progress import reporter
 
         project = Project.find(directory or Path.cwd(), store=store, reporter=reporter())
-        return function(project, *args, **kwargs)
+        try:
+            return function(project, *args, **kwargs)
+        finally:
+            project.close()
 
     return wrapper
 

@@ -54,7 +54,9 @@ class Steps:
                 crew.share(unpacking.write, unpacking.batches)
                 return unpacking.finish()
 
-        self._make(unpack, f"{unpack.name} {unpack.version}", path, build, crew=crew)
+        # The wheel stays while the tree does: it is what a repair, or a build without a network, is made from.
+        what = f"{unpack.name} {unpack.version}"
+        self._make(unpack, what, path, build, crew=crew, references=[unpack.wheel.key])
 
     def bytecode(self, bytecode: Bytecode, compiler: Compiler) -> None:
         """Raises EnvdslError ``bytecode-interpreter``."""
