@@ -8,7 +8,7 @@ nor is the configuration of indexes, so that a lock is as current behind one mir
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -30,8 +30,6 @@ def resolution_inputs(spec: LayerSpec, root: Path) -> Inputs:
     ``root`` is the project's directory, for the digests of local wheels. Raises EnvdslError
     (``lock-wheel-missing``) for one that cannot be read.
     """
-    from packaging.utils import canonicalize_name
-
     inputs: Inputs = {
         "kind": spec.kind.value,
         "python": str(spec.python),
@@ -40,7 +38,7 @@ def resolution_inputs(spec: LayerSpec, root: Path) -> Inputs:
         "packages": sorted({requirement.text for requirement in spec.packages}),
         "constraints": sorted({requirement.text for requirement in spec.constraints}),
         "overrides": sorted({requirement.text for requirement in spec.overrides}),
-        "excludes": sorted({canonicalize_name(name) for name in spec.excludes}),
+        "excludes": _normalised(spec.excludes),
         "index": list(spec.index),
         "exclude-newer": spec.exclude_newer,
         "prereleases": spec.prereleases,
@@ -48,6 +46,14 @@ def resolution_inputs(spec: LayerSpec, root: Path) -> Inputs:
     }
     always = ("kind", "python", "platforms", "packages")
     return {key: value for key, value in inputs.items() if value or key in always}
+
+
+def _normalised(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    from packaging.utils import canonicalize_name
+
+    return sorted({canonicalize_name(name) for name in names})
 
 
 def digest_of(inputs: Mapping[str, object]) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import difflib
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.lock import ambient
@@ -23,20 +24,21 @@ from envdsl.redaction import redact
 DEFAULT_NAME = "default"
 
 
-@dataclass(frozen=True)
-class IndexConfiguration:
-    """Sources in the order of their priority: flat ones, extra indexes, the default index last.
-
-    ``strategy`` is uv's ``--index-strategy``: with ``first-index`` a project comes from the first index that
-    knows it (so that nobody can slip a newer version of an internal name into a public index).
-    """
-
+@dataclass(frozen=True, slots=True)
+class _Settled:
     sources: tuple[IndexSource, ...]
-    strategy: str = ambient.FIRST_INDEX
-    keyring: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    _known: dict[IndexSource, tuple[str, str] | None] = field(default_factory=dict, repr=False, compare=False)
-    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    strategy: str
+    keyring: bool
+
+
+class IndexConfiguration:
+    """Where wheels come from. Nothing is read before it is asked for, as most commands never ask."""
+
+    def __init__(self, settle: Callable[[], _Settled], environment: Mapping[str, str]) -> None:
+        self.environment = environment
+        self._settle = settle
+        self._known: dict[IndexSource, tuple[str, str] | None] = {}
+        self._guard = threading.Lock()
 
     @classmethod
     def discover(
@@ -44,22 +46,32 @@ class IndexConfiguration:
     ) -> IndexConfiguration:
         """The configuration of this machine under the sources that ``envdsl.toml`` declares.
 
-        Raises :class:`EnvdslError` (``lock-index-configuration``) for a file of uv or pip that cannot be read.
+        ``environment`` is what uv, pip and the keyring see.
         """
-        uv = ambient.of_uv(environment)
-        pip = ambient.of_pip(environment)
-        chosen = _declared(declared) if declared else uv if uv.configured else pip
-        default = next((level.default for level in (chosen, uv, pip) if level.default), None)
-        last: tuple[IndexSource, ...] = ()
-        if not chosen.no_index:
-            last = (default or _public_index(),)
-        strategy = (None if declared else chosen.strategy) or uv.strategy or ambient.FIRST_INDEX
-        return cls(
-            sources=_unique((*chosen.flat, *chosen.extra, *last)),
-            strategy=strategy,
-            keyring=uv.keyring or pip.keyring,
-            environment=environment,
-        )
+        return cls(lambda: _settle(tuple(declared), environment), environment)
+
+    @cached_property
+    def _settled(self) -> _Settled:
+        return self._settle()
+
+    @property
+    def sources(self) -> tuple[IndexSource, ...]:
+        """In the order of their priority: flat ones, extra indexes, the default index last.
+
+        Raises EnvdslError (``lock-index-configuration``) for a file of uv or pip that cannot be read.
+        """
+        return self._settled.sources
+
+    @property
+    def strategy(self) -> str:
+        """uv's ``--index-strategy``: with ``first-index`` a project comes from the first index that knows it (so
+        that nobody can slip a newer version of an internal name into a public index)."""
+        return self._settled.strategy
+
+    @property
+    def keyring(self) -> bool:
+        """Whether a ``keyring`` program is to be asked for credentials."""
+        return self._settled.keyring
 
     def restricted(self, names: Sequence[str], span: Span | None = None) -> IndexConfiguration:
         """Only the sources of these names, in this order (a layer's ``index``); all but explicit ones for no names.
@@ -67,7 +79,7 @@ class IndexConfiguration:
         Raises :class:`EnvdslError` (``lock-unknown-index``) for a name that no source has.
         """
         if not names:
-            return replace(self, sources=tuple(source for source in self.sources if not source.explicit))
+            return self._with(tuple(source for source in self.sources if not source.explicit))
         by_name = {source.name or (DEFAULT_NAME if source.default else ""): source for source in self.sources}
         by_name.pop("", None)
         for name in names:
@@ -81,7 +93,11 @@ class IndexConfiguration:
                     hint=f"did you mean `{close[0]}`?" if close else f"known names: {known}; declare it in envdsl.toml",
                     exit_status=ExitStatus.USAGE,
                 )
-        return replace(self, sources=tuple(by_name[name] for name in names))
+        return self._with(tuple(by_name[name] for name in names))
+
+    def _with(self, sources: tuple[IndexSource, ...]) -> IndexConfiguration:
+        settled = replace(self._settled, sources=sources)
+        return IndexConfiguration(lambda: settled, self.environment)
 
     def credentials(self, source: IndexSource) -> tuple[str, str] | None:
         """User name and password for ``source``, asked for once; None where none are known (netrc aside)."""
@@ -96,6 +112,19 @@ class IndexConfiguration:
             known = [pair[1] for pair in self._known.values() if pair]
         known += [source.userinfo[1] for source in self.sources if source.userinfo]
         return redact(text, known)
+
+
+def _settle(declared: tuple[IndexSource, ...], environment: Mapping[str, str]) -> _Settled:
+    uv = ambient.of_uv(environment)
+    pip = ambient.of_pip(environment)
+    chosen = _declared(declared) if declared else uv if uv.configured else pip
+    default = next((level.default for level in (chosen, uv, pip) if level.default), None)
+    last = () if chosen.no_index else (default or _public_index(),)
+    return _Settled(
+        sources=_unique((*chosen.flat, *chosen.extra, *last)),
+        strategy=(None if declared else chosen.strategy) or uv.strategy or ambient.FIRST_INDEX,
+        keyring=uv.keyring or pip.keyring,
+    )
 
 
 def _declared(sources: Iterable[IndexSource]) -> ambient.Ambient:

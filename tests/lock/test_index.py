@@ -121,7 +121,7 @@ def test_a_broken_configuration_file_is_named_and_not_quoted(tmp_path: Path) -> 
     file.parent.mkdir(parents=True)
     file.write_text(f'index-url = "https://bob:{SECRET}@x.example\n')
     with pytest.raises(EnvdslError) as caught:
-        discover(tmp_path)
+        print(discover(tmp_path).sources)
     assert str(file) in str(caught.value)
     assert SECRET not in str(caught.value)
 
