@@ -219,11 +219,13 @@ def _headers(directory: bytes, count: int, wheel: str) -> Iterator[_Header]:
             raise refusal(wheel, "zip-directory", "has a central directory that ends early")
         raw_name = directory[position : position + name_length]
         name = _decode(raw_name, flags, wheel)
+        fields: dict[int, bytes] = {}
         if extra_length:
-            extra = directory[position + name_length : position + name_length + extra_length]
-            fields = _extra_fields(extra, name, raw_name, wheel)
-            if _FULL32 in (compressed, size, offset) or disk == _FULL16:
-                size, compressed, offset, disk = _zip64(fields, size, compressed, offset, disk, name, wheel)
+            fields = _extra_fields(
+                directory[position + name_length : position + name_length + extra_length], name, raw_name, wheel
+            )
+        if _FULL32 in (compressed, size, offset) or disk == _FULL16:
+            size, compressed, offset, disk = _zip64(fields, size, compressed, offset, disk, name, wheel)
         position = stop
         if disk:
             raise refusal(wheel, "zip-end-record", "is said to be on another disk", member=name)
@@ -325,7 +327,9 @@ def _check_local(data: Buffer, header: _Header, end: int, wheel: str) -> int:
         )
 
     offset = header.offset
-    if offset + _LOCAL.size > end or data[offset : offset + 4] != _LOCAL_SIGNATURE:
+    if offset + _LOCAL.size > end:
+        raise refusal(wheel, "zip-overlap", "overlaps what follows it", member=header.name)
+    if data[offset : offset + 4] != _LOCAL_SIGNATURE:
         raise refusal(wheel, "zip-local-header", "has no local header where the directory says", member=header.name)
     _, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = _LOCAL.unpack_from(data, offset)
     position = offset + _LOCAL.size
@@ -334,7 +338,7 @@ def _check_local(data: Buffer, header: _Header, end: int, wheel: str) -> int:
     position += name_length
     start = position + extra_length
     if start + header.compressed_size > end:
-        raise refusal(wheel, "zip-overlap", "overlaps the member after it", member=header.name)
+        raise refusal(wheel, "zip-overlap", "overlaps what follows it", member=header.name)
     if method != header.method:
         disagree("compression method")
     if flags != header.flags:
