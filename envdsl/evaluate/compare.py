@@ -12,6 +12,7 @@ from envdsl.evaluate.values import Builtin, Closure, Partial, PathValue, Slot, V
 def equal(machine: Machine, left: Value, right: Value) -> bool:
     """``left == right``. Functions are never equal; values of different types are just not equal."""
     if isinstance(left, str):
+        machine.scan(left)
         return isinstance(right, str) and str(left) == str(right)
     if type(left) is not type(right):
         return False
@@ -48,6 +49,7 @@ def less(machine: Machine, left: Slot, right: Slot) -> bool:
     if type(a) is int and type(b) is int:
         return a < b
     if isinstance(a, str) and isinstance(b, str):
+        machine.scan(a)
         return str(a) < str(b)
     if isinstance(a, PathValue) and isinstance(b, PathValue):
         return a.path < b.path

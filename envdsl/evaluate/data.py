@@ -19,7 +19,7 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 def parse_json(machine: Machine, text: str, name: str) -> Value:
     """The value of a JSON text; ``name`` says in messages which. Raises EvaluationError (``eval-json``)."""
-    machine.charge(len(text) // 64)
+    machine.charge(len(text) // 32)
     machine.allocate(8 * len(text))
     _check_nesting(machine, text, name)
     try:

@@ -10,7 +10,7 @@ from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.files import Files
 from envdsl.evaluate.interpreter import Compiler
 from envdsl.evaluate.limits import Limits
-from envdsl.evaluate.machine import Machine, room_for_recursion
+from envdsl.evaluate.machine import Machine, interpreter_settings
 from envdsl.evaluate.reader import NoProject, ProjectReader
 from envdsl.evaluate.scope import Scope
 from envdsl.evaluate.values import Value
@@ -38,7 +38,7 @@ def evaluate_expression(
     machine = Machine(limits, Files(reader or NoProject(), limits), trace)
     findings: list[EvaluationError] = []
     try:
-        with room_for_recursion(limits):
+        with interpreter_settings(limits):
             code = Compiler(machine, directory, findings.append).expression(tree, Scope((), constants=GLOBALS))
             if not findings:
                 return machine.deep(code([None]))

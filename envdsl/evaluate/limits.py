@@ -14,11 +14,11 @@ class Limits:
     two seconds and 300 MB.
     """
 
-    steps: int = 1_000_000  # calls, thunks and elements that builtins walk over
+    steps: int = 400_000  # calls, thunks and elements that builtins walk over
     depth: int = 5_000  # calls and thunks that wait for one another
     memory: int = 96 * 1024 * 1024  # bytes of strings, lists and sets ever made, estimated
     string: int = 8 * 1024 * 1024  # characters of one string
-    items: int = 500_000  # elements of one list or set
+    items: int = 250_000  # elements of one list or set
     nesting: int = 500  # brackets within brackets of JSON and TOML that is read
     pattern: int = 2_000  # characters of a regular expression
     subject: int = 256 * 1024  # characters that a regular expression is run over

@@ -6,6 +6,7 @@ heap, not C stack: a thousand nested calls are a matter of :attr:`Limits.depth` 
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -180,7 +181,13 @@ class Machine:
         if len(text) > self.limits.string:
             self.refuse_string(len(text))
         self.allocate(len(text))
+        self.scan(text)
         return text
+
+    def scan(self, text: str) -> None:
+        """Account for a walk over ``text``, which Python does quickly, but not for nothing."""
+        if len(text) > 512:
+            self.charge(len(text) >> 10)
 
     def refuse_string(self, length: int) -> NoReturn:
         raise EvaluationError(
@@ -286,10 +293,17 @@ def too_deep(limits: Limits) -> EvaluationError:
 
 
 @contextmanager
-def room_for_recursion(limits: Limits) -> Iterator[None]:
-    """Let Python recurse as deep as ``limits`` allow, and turn what it cannot into an EvaluationError."""
+def interpreter_settings(limits: Limits) -> Iterator[None]:
+    """Let Python recurse as deep as ``limits`` allow, and turn what it cannot into an EvaluationError.
+
+    Meanwhile the cyclic garbage collector rests: an evaluation makes many small objects that live to its end,
+    which it would visit again and again, in time that grows faster than the project does; ``limits`` bound
+    what can be left lying around.
+    """
     previous = sys.getrecursionlimit()
+    collecting = gc.isenabled()
     sys.setrecursionlimit(max(previous, 2_000 + limits.depth * _FRAMES))
+    gc.disable()
     try:
         yield
     except RecursionError:
@@ -298,3 +312,5 @@ def room_for_recursion(limits: Limits) -> Iterator[None]:
         raise EvaluationError("eval-too-large", "the evaluation needs more memory than there is") from None
     finally:
         sys.setrecursionlimit(previous)
+        if collecting:
+            gc.enable()

@@ -14,7 +14,7 @@ from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.files import Files
 from envdsl.evaluate.findings import Findings
 from envdsl.evaluate.limits import Limits
-from envdsl.evaluate.machine import Machine, room_for_recursion
+from envdsl.evaluate.machine import Machine, interpreter_settings
 from envdsl.evaluate.modules import load
 from envdsl.evaluate.reader import ProjectReader
 from envdsl.evaluate.spec import LayerSpec, Spec
@@ -48,7 +48,7 @@ def evaluate(
     machine = Machine(limits, recorded, trace)
     layers: dict[str, LayerSpec] = {}
     try:
-        with room_for_recursion(limits):
+        with interpreter_settings(limits):
             modules = load(files, recorded, findings)
             declarations = Declarations(machine, findings)
             for module in modules:

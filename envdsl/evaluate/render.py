@@ -28,7 +28,7 @@ from envdsl.evaluate.values import (
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_'-]*")
 _KEYWORDS = frozenset({"if", "then", "else", "assert", "with", "let", "in", "rec", "inherit", "or"})
 _MAX_CHARACTERS = 16 * 1024 * 1024
-_MAX_PIECES = 1_000_000
+_MAX_PIECES = 300_000
 
 Force: TypeAlias = Callable[[Slot], Value]
 

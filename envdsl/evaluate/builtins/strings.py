@@ -47,12 +47,14 @@ def substring(machine: Machine, start: Slot, length: Slot, text: Slot) -> Value:
 @strings.builtin("hasPrefix prefix s", "Whether `s` begins with `prefix`.", 'hasPrefix "num" "numpy"', "true")
 def has_prefix(machine: Machine, prefix: Slot, text: Slot) -> Value:
     wanted = machine.string(prefix)
+    machine.scan(wanted)
     return interpolated(machine, text).startswith(wanted)
 
 
 @strings.builtin("hasSuffix suffix s", "Whether `s` ends with `suffix`.", 'hasSuffix "py" "numpy"', "true")
 def has_suffix(machine: Machine, suffix: Slot, text: Slot) -> Value:
     wanted = machine.string(suffix)
+    machine.scan(wanted)
     return interpolated(machine, text).endswith(wanted)
 
 
@@ -75,6 +77,7 @@ def replace_strings(machine: Machine, old: Slot, new: Slot, text: Slot) -> Value
     # The first pattern that matches at a place counts; what stands behind an empty one can never match.
     if "" in patterns:
         patterns = patterns[: patterns.index("") + 1]
+    machine.scan(subject)
     machine.charge(len(subject) * len(patterns) // 256)
     partner = dict(reversed(list(zip(patterns, replacements, strict=False))))
     pieces: list[str] = []
@@ -86,6 +89,7 @@ def replace_strings(machine: Machine, old: Slot, new: Slot, text: Slot) -> Value
         if size > machine.limits.string:
             machine.refuse_string(size)
         position = found.end()
+    machine.charge(len(pieces) // 8)
     return machine.sized_string("".join(pieces) + subject[position:])
 
 
@@ -95,6 +99,7 @@ def replace_strings(machine: Machine, old: Slot, new: Slot, text: Slot) -> Value
 def split_string(machine: Machine, separator: Slot, text: Slot) -> Value:
     between, subject = str(to_string(machine, separator)), str(to_string(machine, text))
     # As in nixpkgs, an empty separator splits at every character, and before and after them all.
+    machine.scan(subject)
     count = subject.count(between) + 1
     machine.sized(count)
     machine.allocate(64 * count)
