@@ -16,8 +16,8 @@ from envdsl.syntax.tables import COMMENT, END, Tables
 STACK_LIMIT = 1000
 """Entries on the stack; a bracket takes one to four of them, an ``else if`` six."""
 
-TOKEN_LIMIT = 200_000
-"""Tokens in one text: what is read in about a second."""
+TOKEN_LIMIT = 100_000
+"""Tokens in one text, comments included: what is read in about a second; some 2,000 layers."""
 
 
 class Token(NamedTuple):

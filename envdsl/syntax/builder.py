@@ -13,8 +13,9 @@ from typing import Any
 from envdsl.errors import Diagnostic
 from envdsl.model.names import LayerKind
 from envdsl.model.span import Source, Span
-from envdsl.syntax import operators, strings
+from envdsl.syntax import operators, refusals, strings
 from envdsl.syntax.automaton import Token
+from envdsl.syntax.refusals import Refusal
 from envdsl.syntax.tree import (
     Apply,
     Assert,
@@ -50,8 +51,6 @@ from envdsl.syntax.tree import (
 )
 
 Values = list[Any]
-
-_LARGEST_INTEGER = 2**63 - 1
 
 
 class TreeBuilder:
@@ -92,8 +91,8 @@ class TreeBuilder:
     def _token_text(self, token: Token) -> str:
         return self.text[token.start : token.end]
 
-    def _refuse(self, span: Span, code: str, message: str, hint: str) -> None:
-        self.diagnostics.append(Diagnostic(code, message, span, hint=hint))
+    def _refuse(self, refusal: Refusal, span: Span, *facts: str) -> None:
+        self.diagnostics.append(refusal.at(span, *facts))
 
     def comment(self, start: int, end: int) -> None:
         self.comments.append(Comment(self._span(start, end), self.text[start:end]))
@@ -130,12 +129,7 @@ class TreeBuilder:
         _, path, _, alias, _ = values
         name = self._name_of(path)
         if isinstance(name, DynamicName):
-            self._refuse(
-                name.span,
-                "syntax-dynamic-import",
-                "an import names its file with a plain string: `${}` is not evaluated here",
-                "write the path out",
-            )
+            self._refuse(refusals.DYNAMIC_IMPORT, name.span)
             name = Name(name.span, "")
         return Import(self._over(values), name, self._static(alias))
 
@@ -190,12 +184,7 @@ class TreeBuilder:
     def inherited_string(self, values: Values) -> Name:
         name = self._name_of(values[0])
         if isinstance(name, DynamicName):
-            self._refuse(
-                name.span,
-                "syntax-dynamic-inherit",
-                "`inherit` takes plain names: `${}` is not evaluated here",
-                "write a binding: `${name} = source.${name};`",
-            )
+            self._refuse(refusals.DYNAMIC_INHERIT, name.span)
             return Name(name.span, "")
         return name
 
@@ -217,7 +206,7 @@ class TreeBuilder:
         seen: set[str] = set()
         for field in fields:
             if field.name in seen:
-                self._refuse_duplicate(field)
+                self._refuse(refusals.DUPLICATE_FORMAL, field.span, field.name)
             seen.add(field.name)
         return Pattern(self._over(values), tuple(fields), is_open, None)
 
@@ -225,16 +214,8 @@ class TreeBuilder:
         bind = self._token_text(name)
         for field in pattern.fields:
             if field.name == bind:
-                self._refuse_duplicate(field)
+                self._refuse(refusals.DUPLICATE_FORMAL, field.span, field.name)
         return Pattern(self._over(values), pattern.fields, pattern.open, bind)
-
-    def _refuse_duplicate(self, field: Field) -> None:
-        self._refuse(
-            field.span,
-            "syntax-duplicate-formal",
-            f"`{field.name}` occurs twice in this pattern",
-            "give one of them another name",
-        )
 
     def no_formals(self, values: Values) -> Pattern:
         return self._formals(values, (), is_open=False)
@@ -258,12 +239,7 @@ class TreeBuilder:
         _, bindings, _, body = values
         for binding in bindings:
             if isinstance(binding, Binding) and isinstance(binding.path[0], DynamicName):
-                self._refuse(
-                    binding.path[0].span,
-                    "syntax-dynamic-let",
-                    "`let` binds plain names: a computed one could not be referred to",
-                    "put it in a set: `let set = { ${name} = …; }; in …`",
-                )
+                self._refuse(refusals.DYNAMIC_LET, binding.path[0].span)
         return Let(self._over(values), tuple(bindings), body)
 
     def empty_let(self, values: Values) -> Let:
@@ -276,12 +252,7 @@ class TreeBuilder:
         return Assert(self._over(values), values[1], values[3])
 
     def refused_with(self, values: Values) -> Expression:
-        self._refuse(
-            self._token_span(values[0]),
-            "syntax-with",
-            "`with` is not in this language: it hides where a name comes from",
-            "name the set (`lib.name`), or bring names in with `let inherit (lib) name; in …`",
-        )
+        self._refuse(refusals.WITH, self._token_span(values[0]))
         body: Expression = values[3]
         return body
 
@@ -303,15 +274,9 @@ class TreeBuilder:
         return Binary(self._span(self._start(left), self._end(right)), operator, left, right)
 
     def _refuse_chain(self, first: Token, second: Token) -> None:
-        one, other = self._token_text(first), self._token_text(second)
-        self._refuse(
-            self._token_span(second),
-            "syntax-not-associative",
-            f"`{one}` and `{other}` cannot follow each other without parentheses",
-            f"put parentheses around one of them, or write `a {one} b && b {other} c`"
-            if one != "?"
-            else "put parentheses around the first test",
-        )
+        one = self._token_text(first)
+        refusal = refusals.TEST_CHAIN if one == "?" else refusals.COMPARISON_CHAIN
+        self._refuse(refusal, self._token_span(second), one)
 
     def begin_chain(self, values: Values) -> Values:
         operand, operator, more = values
@@ -372,13 +337,8 @@ class TreeBuilder:
     def integer(self, values: Values) -> Integer:
         token = values[0]
         digits = self._token_text(token).lstrip("0") or "0"
-        if len(digits) > 19 or int(digits) > _LARGEST_INTEGER:
-            self._refuse(
-                self._token_span(token),
-                "syntax-integer-too-large",
-                f"integers go up to {_LARGEST_INTEGER}",
-                "write it as a string",
-            )
+        if len(digits) > 19 or int(digits) > refusals.LARGEST_INTEGER:
+            self._refuse(refusals.LARGE_INTEGER, self._token_span(token))
             digits = "0"
         return Integer(self._token_span(token), int(digits))
 
@@ -386,9 +346,7 @@ class TreeBuilder:
         token = values[0]
         text = self._token_text(token)
         if text.endswith("/"):
-            self._refuse(
-                self._token_span(token), "syntax-path-slash", f"the path `{text}` ends with a slash", "remove it"
-            )
+            self._refuse(refusals.PATH_SLASH, self._token_span(token))
         return PathLiteral(self._token_span(token), text)
 
     def parenthesised(self, values: Values) -> Expression:
@@ -457,51 +415,22 @@ class TreeBuilder:
 
     def refused_float(self, values: Values) -> Integer:
         span = self._token_span(values[0])
-        text = self._token_text(values[0])
-        self._refuse(
-            span, "syntax-float", f"`{text}`: numbers are integers here", f'write a version as a string: "{text}"'
-        )
+        self._refuse(refusals.FLOAT, span)
         return Integer(span, 0)
 
     def refused_uri(self, values: Values) -> String:
         span = self._token_span(values[0])
-        text = self._token_text(values[0])
-        self._refuse(
-            span,
-            "syntax-uri",
-            f"`{text}` reads as a URI without quotes, which is not in this language",
-            f'quote it ("{text}"); if it is a function, put a space after the `:`',
-        )
-        return String(span, (text,), indented=False)
-
-    def _refused_path(self, values: Values, code: str, message: str, hint: str) -> PathLiteral:
-        span = self._token_span(values[0])
-        text = self._token_text(values[0])
-        self._refuse(span, code, message.format(text), hint.format(text))
-        return PathLiteral(span, text)
+        self._refuse(refusals.URI, span)
+        return String(span, (self._token_text(values[0]),), indented=False)
 
     def refused_absolute_path(self, values: Values) -> PathLiteral:
-        return self._refused_path(
-            values,
-            "syntax-absolute-path",
-            "`{}` is an absolute path: layers read inside the project only, so that they mean the same everywhere",
-            "write a path relative to this file, such as `./dir`; for a division put spaces around `/`",
-        )
+        self._refuse(refusals.ABSOLUTE_PATH, self._token_span(values[0]))
+        return self.path(values)
 
     def refused_home_path(self, values: Values) -> PathLiteral:
-        return self._refused_path(
-            values,
-            "syntax-home-path",
-            "`{}` is a path in a home directory: layers read inside the project only, so that they mean the same"
-            " for everybody",
-            "copy the file into the project and write a path relative to this file",
-        )
+        self._refuse(refusals.HOME_PATH, self._token_span(values[0]))
+        return self.path(values)
 
     def refused_search_path(self, values: Values) -> PathLiteral:
-        return self._refused_path(
-            values,
-            "syntax-search-path",
-            "`{}` is looked up along NIX_PATH in Nix; there is no such path here, because its meaning would depend on"
-            " the machine",
-            'use `import "file.layer" as name;` at the top of the file; for a comparison put spaces around `<`',
-        )
+        self._refuse(refusals.SEARCH_PATH, self._token_span(values[0]))
+        return self.path(values)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from typing import Any, get_args
 
 from envdsl.errors import Diagnostic, Note
@@ -109,13 +110,11 @@ class Situation:
         """The empty span behind the last thing before the token."""
         text, position = self.source.text, self.token.start
         ends = {comment.span.end: comment.span.start for comment in self.comments}
-        while position > 0:
-            if text[position - 1] in " \t\r\n":
-                position -= 1
-            elif position in ends:
-                position = ends[position]
-            else:
+        while True:
+            position = len(text[:position].rstrip(" \t\r\n"))
+            if position not in ends:
                 break
+            position = ends[position]
         return Span(self.source, position, position)
 
     @property
@@ -302,15 +301,15 @@ def _semicolon_in_list(it: Situation) -> Diagnostic | None:
     if it.found != ";" or it.opener != "[":
         return None
     # The list may have been meant to end here; then its `]` never comes.
-    for piece in skim(it.source.text, it.token.end, ["["]):
-        if piece.open == ("[",) and piece.text == "]":
+    for piece in islice(skim(it.source.text, it.token.end, ["["]), 1_000):
+        if piece.open == ["["] and piece.text == "]":
             return Diagnostic(
                 "syntax-semicolon-in-list",
                 "the items of a list are separated by spaces, not by `;`",
                 it.span,
                 hint="remove the `;`",
             )
-        if piece.text in ("=", "}") or (len(piece.open) == 1 and "=" in piece.text):
+        if piece.text == "}" or (len(piece.open) == 1 and "=" in piece.text):
             break
     return None
 

@@ -1,15 +1,24 @@
-"""The one place that loads ``grammar/layer.lark``."""
+"""The one place that loads ``grammar/layer.lark``.
+
+Lark needs some 0.3 s to be imported and to make the tables, which is most of what a small check takes. So the tables
+lie beside this module as ``layer.json``, with the digest of the grammar that they were made of. An edited grammar
+has another digest: Lark makes its tables in each process then, until ``python -m envdsl.syntax.grammar`` writes them.
+"""
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from envdsl.model.digest import blake3_hex
 from envdsl.syntax.tables import PASS_THROUGH, Tables
 
 STARTS = ("file", "expression")
+_UNBOUNDED = 9999  # widths only order the terminals, and what is unbounded differs between versions of Python
+_TABLES = "layer.json"
 
 
 def grammar_text() -> str:
@@ -23,8 +32,18 @@ def grammar_text() -> str:
 
 @cache
 def tables() -> Tables:
-    """The tables of the language, built once in a process and only when something is parsed."""
-    return Tables.of(generate(grammar_text()))
+    """The tables of the language, loaded once in a process and only when something is parsed."""
+    grammar = grammar_text()
+    stored = files(__package__) / _TABLES
+    if stored.is_file():
+        data = json.loads(stored.read_bytes())
+        if data["grammar"] == digest(grammar):
+            return Tables.of(data)
+    return Tables.of(generate(grammar))
+
+
+def digest(grammar: str) -> str:
+    return blake3_hex(grammar.encode("utf-8"))
 
 
 def generate(grammar: str) -> dict[str, Any]:
@@ -57,13 +76,14 @@ def generate(grammar: str) -> dict[str, Any]:
             row[name] = ~rule_index[target["@"]] if is_reduction else state_index[target]
         states.append([actions, gotos])
     return {
+        "grammar": digest(grammar),
         "terminals": [
             [
                 terminal.name,
                 terminal.pattern.to_regexp(),
                 terminal.pattern.value if terminal.pattern.type == "str" else None,
                 terminal.priority,
-                terminal.pattern.max_width,
+                min(terminal.pattern.max_width, _UNBOUNDED),
             ]
             for terminal in lark.terminals
         ],
@@ -92,3 +112,19 @@ def _state_order(states: Any, symbols: dict[int, str], starts: list[int]) -> lis
                 seen.add(target)
                 order.append(target)
     return order
+
+
+def encode(data: dict[str, Any]) -> str:
+    """Tables as JSON with one row in each line, so that a change of the grammar shows as one."""
+    parts = []
+    for key, value in data.items():
+        if isinstance(value, list):
+            rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in value)
+            parts.append(f"{json.dumps(key)}: [\n{rows}\n]")
+        else:
+            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name(_TABLES).write_text(encode(generate(grammar_text())), encoding="utf-8")

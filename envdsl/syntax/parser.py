@@ -13,6 +13,7 @@ from envdsl.syntax.depth import DEPTH_LIMIT, first_too_deep
 from envdsl.syntax.explain import explain
 from envdsl.syntax.grammar import tables
 from envdsl.syntax.recovery import declaration_height, next_head, recover
+from envdsl.syntax.tables import END
 from envdsl.syntax.tree import Comment, Expression, File
 
 __all__ = ["comments", "decode", "parse_expression", "parse_file"]
@@ -56,7 +57,7 @@ def _parse(source: Source, start: str, builder: TreeBuilder) -> Any:
             automaton.settle()
             head = _swallowed_head(automaton, error.token)
             if head is not None:
-                errors.append(_explain_cut(automaton, source, head))
+                errors += _explain_cut(automaton, source, head)
                 continue
             diagnostic = explain(automaton, error.token, source, builder.comments)
             if not (diagnostic.code == "syntax-unmatched-bracket" and errors):  # it may close what an error left open
@@ -84,7 +85,7 @@ def _swallowed_head(automaton: Automaton, token: Token) -> int | None:
     return next_head(automaton.text, first.end, token.start)
 
 
-def _explain_cut(automaton: Automaton, source: Source, head: int) -> Diagnostic:
+def _explain_cut(automaton: Automaton, source: Source, head: int) -> list[Diagnostic]:
     """What the broken declaration lacks, had the text ended where the next one begins; ``automaton`` goes on there."""
     height = declaration_height(automaton)
     assert height is not None
@@ -94,14 +95,18 @@ def _explain_cut(automaton: Automaton, source: Source, head: int) -> Diagnostic:
     cut.values[:] = automaton.values[:height]
     automaton.unwind(height)
     automaton.position = head
-    try:
-        cut.run()
-    except Unexpected as error:
-        cut.settle()
-        return explain(cut, error.token, source, builder.comments)
-    except LimitExceeded as error:
-        return _limit(source, error)
-    raise AssertionError("a declaration that was broken is whole when cut short")
+    for _ in range(ERROR_LIMIT):
+        try:
+            cut.run()
+        except LimitExceeded as error:
+            return [_limit(source, error)]
+        except Unexpected as error:
+            cut.settle()
+            if error.token.kind == END:
+                return [explain(cut, error.token, source, builder.comments)]
+            if not recover(cut, error.token):  # what is wrong there has been reported before
+                break
+    return []
 
 
 def _may_be_deep(automaton: Automaton, builder: TreeBuilder) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from envdsl.syntax.automaton import Automaton, Token
@@ -25,13 +26,19 @@ HEAD = re.compile(
     re.MULTILINE,
 )
 
+_VALUE_FOLLOWS = re.compile(r"(?:[=:]|\b(?:in|then|else))\s*\Z")
+
+_SKIM_LIMIT = 5_000
+"""Pieces to skim after one error before only a line that looks like a head is looked for."""
+
 _CODE = re.compile(
-    r"""#[^\r\n]*|/\*[\s\S]*?\*/|"|''|\$\{|[][(){};]|[a-zA-Z_][a-zA-Z0-9_'-]*|[^]["'#/$(){};a-zA-Z_]+|[\s\S]"""
+    r"""#[^\r\n]*|/\*[\s\S]*?(?:\*/|\Z)|"|''|\$\{|[][(){};]|[a-zA-Z_][a-zA-Z0-9_'-]*|[^]["'#/$(){};a-zA-Z_]+|[\s\S]"""
 )
 _IN_STRING = re.compile(r"""\\[\s\S]|\$\$|"|\$\{|[^"\\$]+|[\s\S]""")
 _IN_INDENTED = re.compile(r"""'''|''\$|''\\[\s\S]|\$\$|''|\$\{|[^'$]+|[\s\S]""")
 _STRINGS = {'"': _IN_STRING, "''": _IN_INDENTED}
 
+_OPENING = {piece: piece for piece in ('"', "''", "(", "[", "{", "let", "assert")} | {"with": "assert"}
 _CLOSERS = {")": "(", "]": "[", "}": "{"}
 _OPENING_TOKENS = {
     "OPEN_PAREN": "(",
@@ -69,17 +76,17 @@ def open_constructs(values: Sequence[Any]) -> list[Token]:
 
 
 class Piece(NamedTuple):
-    """What :func:`skim` has passed, and what was open before it."""
+    """What :func:`skim` has come to, and what was open before it (innermost last; only valid until the next piece)."""
 
     text: str
     start: int
     end: int
-    open: tuple[str, ...]
+    open: list[str]
 
 
 def skim(text: str, position: int, waiting: Sequence[str] = ()) -> Iterator[Piece]:
     """The pieces of ``text`` from ``position`` on, where ``waiting`` is open already."""
-    stack = tuple(waiting)
+    stack = list(waiting)
     while position < len(text):
         top = stack[-1] if stack else ""
         match = _STRINGS.get(top, _CODE).match(text, position)
@@ -87,29 +94,27 @@ def skim(text: str, position: int, waiting: Sequence[str] = ()) -> Iterator[Piec
         piece = match[0]
         yield Piece(piece, position, match.end(), stack)
         position = match.end()
-        if top in _STRINGS:
+        if piece == "${":
+            stack.append("{")
+        elif top in _STRINGS:
             if piece == top:
-                stack = stack[:-1]
-            elif piece == "${":
-                stack = (*stack, "{")
-        elif piece == "${":
-            stack = (*stack, "{")
-        elif piece in ('"', "''", "(", "[", "{", "let", "assert"):
-            stack = (*stack, piece)
+                stack.pop()
+        elif piece in _OPENING:
+            stack.append(_OPENING[piece])
         elif piece in _CLOSERS:
-            stack = _closed(stack, _CLOSERS[piece])
+            _close(stack, _CLOSERS[piece])
         elif (piece, top) in (("in", "let"), (";", "assert")):
-            stack = stack[:-1]
+            stack.pop()
 
 
-def _closed(stack: tuple[str, ...], opener: str) -> tuple[str, ...]:
+def _close(stack: list[str], opener: str) -> None:
     """A closing bracket closes what it matches and all that was left open within; a stray one closes nothing."""
     for reach in reversed(range(len(stack))):
         if stack[reach] == opener:
-            return stack[:reach]
+            del stack[reach:]
+            return
         if stack[reach] in _STRINGS or stack[reach] == "{":
-            break
-    return stack
+            return
 
 
 def next_head(text: str, start: int, end: int) -> int | None:
@@ -117,13 +122,17 @@ def next_head(text: str, start: int, end: int) -> int | None:
 
     Not within an indented string that is closed before ``end``: that may hold anything.
     """
+    if _head(text, start, end) is None:
+        return None
     opened = 0
-    for piece in skim(text, start):
+    for piece in islice(skim(text, start), _SKIM_LIMIT):
         if piece.start >= end:
             break
-        if piece.text == "''" and "''" not in piece.open:
+        if piece.text != "''":
+            continue
+        if "''" not in piece.open:
             opened = piece.start
-        elif piece.text == "''" and piece.open.count("''") == 1 and piece.open[-1] == "''":
+        elif piece.open[-1] == "''" and piece.open.count("''") == 1:
             head = _head(text, start, opened)
             if head is not None:
                 return head
@@ -132,8 +141,13 @@ def next_head(text: str, start: int, end: int) -> int | None:
 
 
 def _head(text: str, start: int, end: int) -> int | None:
-    match = HEAD.search(text, start)
-    return match.start() if match and match.start() < end else None
+    """The first head between two places, ``end`` included; a `let` that is a value is none."""
+    for match in HEAD.finditer(text, start):
+        if match.start() > end:
+            break
+        if not (match[0].startswith("let") and _VALUE_FOLLOWS.search(text, max(0, match.start() - 99), match.start())):
+            return match.start()
+    return None
 
 
 class _Frame(NamedTuple):
@@ -173,8 +187,8 @@ def recover(automaton: Automaton, token: Token) -> bool:
         return False
     frame = _frame(automaton, height)
     text = automaton.text
-    head = HEAD.search(text, token.start)
-    limit = head.start() if head else len(text)
+    head = _head(text, token.start, len(text))
+    limit = len(text) if head is None else head
     can_close = "CLOSE_BRACE" in automaton.tables.states[automaton.states[frame.height]].actions
     waiting = [_OPENING_TOKENS[item.kind] for item in open_constructs(automaton.values[frame.height :])]
     position = _end_of_item(text, token.start, limit, waiting, frame, can_close)
@@ -190,13 +204,15 @@ def recover(automaton: Automaton, token: Token) -> bool:
 def _end_of_item(text: str, start: int, limit: int, waiting: list[str], frame: _Frame, can_close: bool) -> int | None:
     while waiting and waiting[-1] == "[" and text.startswith(";", start):
         waiting.pop()  # no list holds a `;`: it was not closed
-    for piece in skim(text, start, waiting):
+    for piece in islice(skim(text, start, waiting), _SKIM_LIMIT):
         if piece.start >= limit:
             return None
         if piece.text == ";" and not piece.open:
             return piece.end
-        if piece.text == "}" and not any(item in _STRINGS or item == "{" for item in piece.open):
-            return piece.start if can_close else piece.end
-        if piece.text == "}" and piece.open == ("{",) and not frame.in_layer:
+        if piece.text != "}":
+            continue
+        if piece.open == ["{"] and not frame.in_layer:
             return piece.end
+        if "{" not in piece.open and _STRINGS.keys().isdisjoint(piece.open):
+            return piece.start if can_close else piece.end
     return None
