@@ -8,110 +8,34 @@ Three sources, in this order:
 2. uv's download of such an archive (from a mirror, where one is named);
 3. the fallback: a copy of a Python of that feature release on this host.
 
-``python.json`` in a prefix says what it is; ``python/SOURCE`` says it for all of them, for people.
-``python/current`` points at the one that was chosen last.
+What is known of each stands in :mod:`envdsl.realise.python_registry`.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import platform
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
 
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.canonical import canonical_json
 from envdsl.model.digest import blake3_hex, is_sha256, store_hash
 from envdsl.model.names import PythonVersion
-from envdsl.realise import python_download
+from envdsl.realise import python_download, python_registry
 from envdsl.realise.python_host import SEARCHED, Installation, NotUsableError, candidates, inspect
 from envdsl.realise.python_prefix import PYTHON_RECIPE, assemble, compile_bytecode
+from envdsl.realise.python_registry import Interpreter, PythonSource, current, find, installed, use
 from envdsl.reporter import Reporter
-from envdsl.store.store import Store, StorePath
+from envdsl.store.failures import failures
+from envdsl.store.store import Store
 from envdsl.store.treehash import scan
 
-FACTS = "python.json"
+__all__ = ["Interpreter", "PythonSource", "current", "find", "install", "installed", "use"]
+
 _FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class PythonSource:
-    """Where an interpreter came from: ``kind`` is ``standalone`` (through uv), ``archive`` or ``fallback``.
-
-    ``origin`` is for people: the archive's file name, or the path and system of the host's Python. ``missing``
-    names standard modules that the origin lacks.
-    """
-
-    kind: Literal["standalone", "archive", "fallback"]
-    origin: str
-    sha256: str | None = None
-    missing: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        text = {
-            "standalone": f"python-build-standalone, through uv ({self.origin})",
-            "archive": f"python-build-standalone archive {self.origin}, sha256 {self.sha256}",
-            "fallback": f"FALLBACK: a copy of {self.origin}",
-        }[self.kind]
-        return text + (f"; lacks the modules {', '.join(self.missing)}" if self.missing else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """A managed interpreter in the store. ``name`` is its directory's, ``full_version`` such as ``3.12.13``."""
-
-    python: PythonVersion
-    full_version: str
-    implementation: str
-    name: str
-    prefix: Path
-    source: PythonSource
-    key: str
-    tree_hash: str
-
-    @property
-    def executable(self) -> Path:
-        """The absolute path of what sandboxes run as ``python3``."""
-        return self.prefix / "bin" / "python3"
-
-    @property
-    def fallback(self) -> bool:
-        return self.source.kind == "fallback"
-
-
-def installed(store: Store) -> list[Interpreter]:
-    """All interpreters of ``store``: by feature release, the preferred one of each release first."""
-    found = [_read(store, path) for path in store.paths("python")]
-    return sorted(found, key=_preference)
-
-
-def find(store: Store, python: PythonVersion) -> Interpreter | None:
-    """The preferred interpreter of that feature release: a real build before a fallback, then the newest."""
-    return next((interpreter for interpreter in installed(store) if interpreter.python == python), None)
-
-
-def current(store: Store) -> Interpreter | None:
-    """What ``python/current`` points at."""
-    link = store.layout.python / "current"
-    name = link.readlink().name if link.is_symlink() else None
-    return next((interpreter for interpreter in installed(store) if interpreter.name == name), None)
-
-
-def use(store: Store, interpreter: Interpreter) -> None:
-    """Let ``python/current`` point at ``interpreter``."""
-    link = store.layout.python / "current"
-    if link.is_symlink() and link.readlink().name == interpreter.name:
-        return
-    new = link.with_name(f".current-{os.getpid()}")
-    new.unlink(missing_ok=True)
-    new.symlink_to(interpreter.name)
-    new.replace(link)
 
 
 def install(
@@ -138,7 +62,8 @@ def install(
             hint="envdsl python install 3.12 --archive FILE --sha256 DIGEST",
             exit_status=ExitStatus.USAGE,
         )
-    with store.lease(), store.building(blake3_hex(f"python {python}".encode())):
+    lock = blake3_hex(f"python {python}".encode())
+    with store.lease(), store.building(lock), failures(f"make Python {python}", store.layout.root):
         present = _answering(store, python, sha256)
         if present is not None:
             return present
@@ -148,7 +73,7 @@ def install(
                 interpreter = _from_archive(store, python, archive, sha256.lower())
             else:
                 interpreter = _from_uv_or_host(store, python, mirror, offline, reporter)
-        _write_notes(store)
+        python_registry.write_source(store)
         if current(store) is None:
             use(store, interpreter)
     return interpreter
@@ -230,46 +155,19 @@ def _register(store: Store, work: Path, origin: Installation, source: PythonSour
         )
     )
     name = f"{origin.implementation}-{origin.version}-{store_hash(content)}"
+    source = replace(source, missing=missing)
     present = store.lookup(content)
     if present is not None:
-        return _read(store, present)
+        known = python_registry.read(store, present)
+        if known.fallback:  # the same bytes, and now it is known whose build they are
+            python_registry.note(store, name, source)
+        return python_registry.read(store, present)
     compile_bytecode(prefix, str(origin.python))
-    facts = {
-        "format": _FORMAT,
-        "implementation": origin.implementation,
-        "key": content,
-        "name": name,
-        "python": str(origin.python),
-        "source": {"kind": source.kind, "missing": list(missing), "origin": source.origin, "sha256": source.sha256},
-        "version": origin.version,
-    }
-    (prefix / FACTS).write_bytes(canonical_json(facts) + b"\n")
+    python_registry.note(store, name, source)  # first: an interpreter that is valid has its note
     path = store.register(
         prefix, store.layout.python_path(name), key=content, kind="python", listing=scan(prefix), references=()
     )
-    return _read(store, path)
-
-
-def _read(store: Store, path: StorePath) -> Interpreter:
-    prefix = store.layout.root / path.path
-    facts: dict[str, Any] = json.loads((prefix / FACTS).read_bytes())
-    source = facts["source"]
-    return Interpreter(
-        python=PythonVersion.parse(facts["python"]),
-        full_version=facts["version"],
-        implementation=facts["implementation"],
-        name=prefix.name,
-        prefix=prefix,
-        source=PythonSource(source["kind"], source["origin"], source["sha256"], tuple(source["missing"])),
-        key=path.key,
-        tree_hash=path.tree_hash,
-    )
-
-
-def _preference(interpreter: Interpreter) -> tuple[Any, ...]:
-    patch = re.match(r"3\.\d+\.(\d+)(.*)", interpreter.full_version)
-    release, prerelease = (int(patch[1]), patch[2]) if patch else (0, "")
-    return (interpreter.python, interpreter.fallback, -release, prerelease, interpreter.name)
+    return python_registry.read(store, path)
 
 
 @contextmanager
@@ -310,12 +208,3 @@ def _nothing_worked(python: PythonVersion, attempts: Sequence[tuple[str, str]]) 
         exit_status=ExitStatus.ENVIRONMENT,
         details={"python": str(python), "attempts": [list(attempt) for attempt in attempts]},
     )
-
-
-def _write_notes(store: Store) -> None:
-    """``python/SOURCE``: one line an interpreter."""
-    lines = [f"{item.name}\t{item.source}\n" for item in installed(store)]
-    notes = store.layout.python / "SOURCE"
-    new = notes.with_name(f".SOURCE-{os.getpid()}")
-    new.write_text("".join(lines), encoding="utf-8")
-    new.replace(notes)

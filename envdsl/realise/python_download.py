@@ -60,7 +60,6 @@ def download(python: PythonVersion, directory: Path, *, mirror: str | None) -> P
     executable = next(directory.glob(f"cpython-{python}.*/bin/python{python}"), None)
     if executable is None:
         raise NotUsableError("uv reported success, and installed nothing")
-    _restore_build_prefix(executable.parent.parent)
     return executable
 
 
@@ -136,10 +135,3 @@ def _reason(stderr: str) -> str:
     causes = [line.removeprefix("cause:").removeprefix("Caused by:").strip() for line in lines]
     text = f"{causes[0]} ({causes[-1]})" if len(causes) > 1 else "".join(causes) or "no message"
     return _USERINFO.sub("", text.removeprefix("error:").strip())
-
-
-def _restore_build_prefix(prefix: Path) -> None:
-    """uv writes where it installed into `_sysconfigdata`: a temporary directory here. Say `/install` again, as
-    the archive did, so that the same build gives the same bytes everywhere."""
-    for path in prefix.glob("lib/python3.*/_sysconfigdata_*.py"):
-        path.write_bytes(path.read_bytes().replace(os.fsencode(prefix), b"/install"))

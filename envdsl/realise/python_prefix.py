@@ -8,7 +8,6 @@ bytecode. No pip, no site-packages of its own, no headers, no tests.
     lib/libpython3.12.so.1.0            (and libraries that the origin had outside the system's directories)
     lib/python3.12/                     standard library, lib-dynload, __pycache__ (unchecked-hash)
     lib/python3.12/site-packages/       envdsl.pth: see `python_site`
-    python.json                         what it is and where it came from
 """
 
 from __future__ import annotations
@@ -87,6 +86,7 @@ def assemble(origin: Installation, prefix: Path) -> tuple[str, ...]:
     if not any(path.parent.name == "lib-dynload" for path, _ in copied):
         (stdlib / "lib-dynload").mkdir(exist_ok=True)  # getpath looks for it, and complains where it is missing
     make_relocatable(prefix, origin.prefix, copied)
+    _forget_origin(stdlib, origin.prefix)
     (stdlib / "EXTERNALLY-MANAGED").write_text(EXTERNALLY_MANAGED, encoding="utf-8")
     site = _site_directory(binary, prefix)
     site.mkdir(parents=True, exist_ok=True)
@@ -149,6 +149,16 @@ def _left_out(entry: os.DirEntry[str], directory: Path) -> bool:
     if directory.name == "lib-dynload":
         return entry.name.startswith(_EXTENSIONS_WITHOUT)
     return entry.name.startswith("config-")  # Makefile and objects for embedding
+
+
+def _forget_origin(stdlib: Path, origin: Path) -> None:
+    """uv writes where it installed a build into its description; other Pythons were built for where they stand. Say
+    `/install`, as python-build-standalone does, so that the same build gives the same bytes everywhere."""
+    if origin.is_relative_to("/usr"):
+        return  # the same on every host, and a part of other paths
+    for pattern in ("_sysconfigdata_*.py", "_sysconfig_vars_*.json", "build-details.json"):
+        for path in stdlib.glob(pattern):
+            path.write_bytes(path.read_bytes().replace(os.fsencode(origin), b"/install"))
 
 
 def _site_directory(binary: Path, prefix: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,14 +17,30 @@ import zstandard
 
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.names import PythonVersion
-from envdsl.realise import python, python_download, python_host
+from envdsl.realise import python, python_download, python_host, python_prefix
 from envdsl.reporter import Reporter
 from envdsl.sandbox.plan import Mount, SandboxPlan
 from envdsl.store.store import Store
-from envdsl.store.treehash import scan
+from envdsl.store.treehash import Listing, scan
 
 # The feature release that runs the tests is the one that is certainly there.
 HERE = PythonVersion(sys.version_info.minor)
+
+
+# Left out of test archives, so that they compile quickly.
+UNNEEDED = (
+    "asyncio",
+    "concurrent",
+    "ctypes",
+    "curses",
+    "distutils",
+    "email",
+    "html",
+    "http",
+    "lib2to3",
+    "multiprocessing",
+)
+UNNEEDED += ("pydoc_data", "unittest", "wsgiref", "xml", "xmlrpc")
 
 
 class Warnings(Reporter):
@@ -64,6 +81,8 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "pip/__init__.py").write_text("__version__ = '24'\n")
     (stdlib / "test").mkdir()
     (stdlib / "test/__init__.py").write_text("")
+    for name in UNNEEDED:
+        shutil.rmtree(stdlib / name, ignore_errors=True)
     (root / "include").mkdir()
     (root / "bin/pip3").write_text("#!/bin/sh\n")
     return root
@@ -120,7 +139,7 @@ def test_the_copy_is_read_only_and_its_tree_hash_is_on_record(
 ) -> None:
     store, interpreter, _ = fallback_store
     assert scan(interpreter.prefix).tree_hash() == interpreter.tree_hash
-    assert (interpreter.prefix / "python.json").stat().st_mode & 0o777 == 0o444
+    assert {path.stat().st_mode & 0o222 for path in interpreter.prefix.rglob("*")} == {0}
     path = store.lookup(interpreter.key)
     assert path is not None
     assert path.kind == "python"
@@ -216,7 +235,7 @@ def test_a_local_archive_with_its_sha256_is_installed_without_network(
     archive = tmp_path / "cpython-install_only.tar.gz"
     sha256 = pack(standalone, archive)
     interpreter = python.install(store, HERE, archive=archive, sha256=sha256, offline=True)
-    assert interpreter.source == python.PythonSource("archive", archive.name, sha256)
+    assert interpreter.source == python.PythonSource("archive", archive.name, sha256, missing=("ctypes",))
     assert run(interpreter.executable, "import sys, zlib; print(sys.prefix)") == str(interpreter.prefix)
     assert not (interpreter.prefix / "bin" / "pip3").exists()
     assert not list(interpreter.prefix.rglob("site-packages/pip"))
@@ -315,13 +334,14 @@ def test_a_mirror_that_fails_never_shows_its_credentials(store: Store, monkeypat
     assert "secret" not in message
 
 
-def test_a_real_build_is_preferred_to_a_fallback(
-    store: Store, standalone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fallback = python.install(store, HERE, offline=True)
+def test_a_real_build_is_preferred_to_a_fallback(store: Store, standalone: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "cpython.tar.gz"
+    first = python.install(store, HERE, archive=archive, sha256=pack(standalone, archive))
+    (store.layout.python / f"{first.name}.json").unlink()
+    fallback = python.installed(store)[0]
+    assert fallback.fallback
     changed = standalone / "lib" / f"python{HERE}" / "this_build_differs.py"
     changed.write_text("")
-    archive = tmp_path / "cpython.tar.gz"
     sha256 = pack(standalone, archive)
     changed.unlink()
     build = python.install(store, HERE, archive=archive, sha256=sha256)
@@ -352,13 +372,33 @@ def test_a_virtual_environment_and_a_script_are_seen_through(tmp_path: Path) -> 
     assert installation.executable == Path(os.path.realpath(sys.executable))
 
 
-def test_a_path_of_uv_s_temporary_directory_is_not_left_in_a_build(tmp_path: Path) -> None:
-    prefix = tmp_path / "cpython-3.12.9-linux"
-    data = prefix / "lib/python3.12/_sysconfigdata__linux_.py"
-    data.parent.mkdir(parents=True)
-    data.write_text(f"build_time_vars = {{'LIBDIR': '{prefix}/lib'}}\n")
-    python_download._restore_build_prefix(prefix)
-    assert data.read_text() == "build_time_vars = {'LIBDIR': '/install/lib'}\n"
+def test_where_a_build_stood_is_no_part_of_it(
+    fallback_store: tuple[Store, python.Interpreter, Warnings], tmp_path: Path
+) -> None:
+    """Issue 2.8: the same build has the same key and tree, though uv writes down where it installed it."""
+    _, fallback, _ = fallback_store
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(fallback.prefix, elsewhere, symlinks=True)
+    for data in elsewhere.glob("lib/python3.*/_sysconfigdata_*.py"):
+        data.chmod(0o644)
+        data.write_bytes(data.read_bytes().replace(b"/install", bytes(elsewhere)))
+    origin = python_host.inspect(elsewhere / "bin/python3")
+    python_prefix.assemble(origin, tmp_path / "again")
+    assert scan_sources(tmp_path / "again") == scan_sources(fallback.prefix)
+
+
+def scan_sources(prefix: Path) -> str:
+    sources = [entry for entry in scan(prefix) if entry.type != "directory" and "__pycache__" not in entry.path]
+    return Listing(sources).tree_hash()
+
+
+def test_an_interpreter_whose_note_is_lost_counts_as_a_fallback(store: Store, standalone: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "cpython.tar.gz"
+    sha256 = pack(standalone, archive)
+    build = python.install(store, HERE, archive=archive, sha256=sha256)
+    (store.layout.python / f"{build.name}.json").unlink()
+    assert python.installed(store)[0].fallback
+    assert python.install(store, HERE, archive=archive, sha256=sha256) == build
 
 
 @pytest.mark.network
