@@ -32,7 +32,8 @@ _PYTHON = re.compile(
 )
 _NO_VERSION = re.compile(rf"there (?:is|are) no versions? of (?P<name>{_NAME}){_EXTRAS}(?P<specifier>{_SPECIFIER})")
 _ONLY = re.compile(
-    rf"only (?P<name>{_NAME}){_EXTRAS}(?P<available>{_SPECIFIER}) is available and you require (?P=name)"
+    rf"only (?P<name>{_NAME}){_EXTRAS}(?P<there>{_SPECIFIER}) is available and "
+    rf"(?P<who>you require|\S+ depends on) (?P<need>(?P=name){_EXTRAS}{_SPECIFIER})"
 )
 _TOO_NEW = re.compile(rf"`(?P<name>{_NAME})` was filtered by `exclude-newer`")
 _CLASH = re.compile(
@@ -40,6 +41,7 @@ _CLASH = re.compile(
     rf"(?:\S+ depends on |you require |)(?P=name)(?![\w.-])"
 )
 _FETCH = re.compile(r"Failed to (?:fetch|download)[: ]+`?(?P<url>[^\s`]+)")
+_WHEEL = re.compile(r"Failed to read `[^`]+ @ file:[^`]*/(?P<file>[^/`]+)`")
 _NETWORK = re.compile(
     r"error sending request|client error|HTTP status|timed out|Request failed|dns error", re.IGNORECASE
 )
@@ -85,6 +87,14 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
             hint="lock once with network, or put its wheel into a flat index of envdsl.toml",
             exit_status=ExitStatus.ENVIRONMENT,
         )
+    if match := _WHEEL.search(explanation):
+        wheel = next((wheel for wheel in asked.spec.wheels if wheel.path.endswith(match["file"])), None)
+        return EnvdslError.of(
+            "lock-wheel-unreadable",
+            f"the wheel {wheel.path if wheel else match['file']} cannot be used: {explanation.splitlines()[-1]}",
+            span=wheel.span if wheel else asked.spec.span,
+            hint="build it again",
+        )
     if "unsatisfiable" not in explanation:
         if _NETWORK.search(explanation):
             return _unreachable(explanation, error)
@@ -99,11 +109,17 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
     if found := _base_conflict(facts, asked, error):
         return found
     if match := _TOO_NEW.search(hints):
+        name, cutoff = match["name"], asked.spec.exclude_newer
+        untold = re.search(r"is missing an upload date", message)
         return error(
             "lock-exclude-newer",
-            f"all suitable versions of {match['name']} are newer than `exclude-newer` ({asked.spec.exclude_newer})",
-            about=[match["name"]],
-            hint="move `exclude-newer`, or relax the requirement",
+            f"the index does not say when {name} was uploaded, so `exclude-newer` ({cutoff}) leaves nothing of it"
+            if untold
+            else f"all suitable versions of {name} are newer than `exclude-newer` ({cutoff})",
+            about=[name],
+            hint="use an index that tells (PEP 700), or leave `exclude-newer` out"
+            if untold
+            else "move `exclude-newer`, or relax the requirement",
         )
     if not _CLASH.search(facts):
         if match := _SDIST.search(facts):
@@ -132,21 +148,25 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
                 hint="allow another version of it, or another `python`",
             )
         if match := _ONLY.search(facts) or _NO_VERSION.search(facts):
-            hint = "relax the requirement"
-            if _PRERELEASE.search(hints):
-                hint = "there are pre-releases: `prereleases = true` allows them"
-            available = f"; there is {match['available']}" if "available" in match.re.groupindex else ""
+            there_are_some = "there are pre-releases: `prereleases = true` allows them"
             return error(
                 "lock-no-version",
-                f"no version of {match['name']} is what `{layer}` asks for{available}",
+                _too_few(match, layer),
                 about=[match["name"]],
-                hint=hint,
+                hint=there_are_some if _PRERELEASE.search(hints) else "relax the requirement",
             )
     return error(
         "lock-unsatisfiable",
         f"the requirements of `{layer}` contradict each other for {platform}:\n{explanation}",
         hint="relax one of them, or say with `overrides` which one is to hold",
     )
+
+
+def _too_few(match: re.Match[str], layer: str) -> str:
+    if match.re is not _ONLY:
+        return f"no version of {match['name']} is what `{layer}` asks for"
+    who = f"`{layer}`" if match["who"] == "you require" else match["who"].removesuffix(" depends on")
+    return f"{who} requires {match['need']}, and there is only {match['name']}{match['there']}"
 
 
 def _base_conflict(facts: str, asked: Circumstances, error: Any) -> EnvdslError | None:

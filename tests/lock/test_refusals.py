@@ -8,6 +8,7 @@ import pytest
 
 from envdsl.errors import ExitStatus
 from envdsl.lock.source import IndexSource
+from envdsl.model.names import Platform
 from tests.lock.conftest import ARM, X86, Project, layer
 from tests.lock.index import make_sdist
 from tests.wheels import make_wheel
@@ -214,6 +215,39 @@ def test_all_versions_being_too_new_is_said(project: Project) -> None:
     assert error.code == "lock-exclude-newer"
     assert "2001-01-01" in str(error)
     assert project.refusal(layer("office", ["alpha"], exclude_newer="soon")).code == "lock-exclude-newer-value"
+
+
+def test_an_index_that_tells_no_upload_times_is_not_said_to_have_new_files(project: Project) -> None:
+    project.wheel("alpha", "1.0")
+    project.index.default_upload_time = None
+    error = project.refusal(layer("office", ["alpha"], exclude_newer="7 days"))
+    assert error.code == "lock-exclude-newer"
+    assert "does not say when alpha was uploaded" in str(error)
+
+
+def test_a_dependency_of_which_no_version_fits_is_named_with_who_wants_it(project: Project) -> None:
+    project.wheel("a", "1.0", "b>1")
+    project.wheel("b", "1.0")
+    error = project.refusal(layer("office", ["a"]))
+    assert error.code == "lock-no-version"
+    assert re.fullmatch(r"a(==1.0)? requires b>1, and there is only b==1.0", str(error))
+
+
+def test_a_local_wheel_that_is_broken_is_named(project: Project) -> None:
+    vendor = project.root / "vendor"
+    vendor.mkdir()
+    (vendor / "alpha-1.0-py3-none-any.whl").write_bytes(b"junk")
+    error = project.refusal(layer("office", ["alpha"], wheels=["vendor/alpha-1.0-py3-none-any.whl"]))
+    assert error.code == "lock-wheel-unreadable"
+    assert "vendor/alpha-1.0-py3-none-any.whl" in str(error)
+
+
+def test_a_wheel_for_a_newer_c_library_is_no_wheel_for_the_platform(project: Project) -> None:
+    project.wheel("alpha", "1.0", tag="cp312-cp312-musllinux_1_2_x86_64")
+    for platform in ("musllinux_1_1_x86_64", "manylinux_2_12_x86_64"):
+        error = project.refusal(layer("office", ["alpha"], platforms=[Platform.parse(platform)]))
+        assert error.code == "lock-no-wheel-for-platform"
+        assert platform in str(error)
 
 
 def test_wheels_that_are_not_there_or_not_named_like_one(project: Project) -> None:
