@@ -38,6 +38,7 @@ _AMBIENT = frozenset(
         "VIRTUAL_ENV",
     }
 )
+_CAUSE = re.compile(r"(error|cause|Caused by):\s*")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 # A proxy that hides a refusal makes uv ask again for long; the fallback waits for it.
 _RETRIES = "1"
@@ -130,8 +131,10 @@ def _uv() -> str:
 
 
 def _reason(stderr: str) -> str:
-    """The cause that lies deepest, in one line, without credentials."""
+    """What failed and the cause that lies deepest, in one line, without credentials."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    causes = [line.removeprefix("cause:").removeprefix("Caused by:").strip() for line in lines]
-    text = f"{causes[0]} ({causes[-1]})" if len(causes) > 1 else "".join(causes) or "no message"
-    return _USERINFO.sub("", text.removeprefix("error:").strip())
+    causes = [number for number, line in enumerate(lines) if _CAUSE.match(line)]
+    text = _CAUSE.sub("", lines[0]) if lines else "no message"
+    if causes:
+        text += f" ({_CAUSE.sub('', ' '.join(lines[causes[-1] :]))})"
+    return _USERINFO.sub("", text)

@@ -1,10 +1,11 @@
-"""Managed interpreters: an archive, and the fallback. Downloads are tested where a network is (`-m network`)."""
+"""Managed interpreters: uv, an archive, and the fallback. No test needs a network: uv takes builds from files too."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import zstandard
 
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.names import PythonVersion
-from envdsl.realise import python, python_download, python_host, python_prefix
+from envdsl.realise import python, python_host, python_prefix
 from envdsl.reporter import Reporter
 from envdsl.sandbox.plan import Mount, SandboxPlan
 from envdsl.store.store import Store
@@ -401,14 +402,58 @@ def test_an_interpreter_whose_note_is_lost_counts_as_a_fallback(store: Store, st
     assert python.install(store, HERE, archive=archive, sha256=sha256) == build
 
 
-@pytest.mark.network
-def test_uv_installs_a_standalone_build(store: Store) -> None:
-    """Issue 2.11: managed interpreters through uv."""
-    try:
-        with_uv = python_download.download(PythonVersion(12), store.temporary("uv"), mirror=None)
-    except python_host.NotUsableError as error:
-        pytest.skip(str(error))
-    assert python_host.inspect(with_uv).python == PythonVersion(12)
+def offer(monkeypatch: pytest.MonkeyPatch, archive: Path, sha256: str) -> None:
+    """Let uv know of one build: what its own list says of python-build-standalone, with a file instead of a host."""
+    name = f"cpython-{HERE}.1-linux-{platform.machine()}-gnu"
+    build = {
+        "name": "cpython",
+        "arch": {"family": platform.machine(), "variant": None},
+        "os": "linux",
+        "libc": "gnu",
+        "major": 3,
+        "minor": HERE.minor,
+        "patch": 1,
+        "prerelease": "",
+        "url": archive.as_uri(),
+        "sha256": sha256,
+        "variant": None,
+        "build": "20260101",
+    }
+    listing = archive.with_name("builds.json")
+    listing.write_text(json.dumps({name: build}))
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS_JSON_URL", listing.as_uri())
+
+
+@pytest.mark.skipif("musl" in (sys.implementation._multiarch or ""), reason="describes a build for glibc")
+def test_uv_brings_a_standalone_build(
+    store: Store, standalone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 2.11: managed interpreters through uv, whatever its user's own settings are."""
+    archive = tmp_path / f"cpython-{HERE}.1-20260101-install_only.tar.gz"
+    offer(monkeypatch, archive, pack(standalone, archive))
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "elsewhere"))
+    warnings = Warnings()
+    interpreter = python.install(store, HERE, reporter=warnings)
+    assert interpreter.source.kind == "standalone"
+    assert interpreter.source.origin.startswith(f"cpython-{HERE}.1-linux")
+    assert warnings.seen == []
+    assert run(interpreter.executable, "import sys; print(sys.prefix)") == str(interpreter.prefix)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif("musl" in (sys.implementation._multiarch or ""), reason="describes a build for glibc")
+def test_a_build_that_is_not_what_uv_expects_is_not_installed(
+    store: Store, standalone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / f"cpython-{HERE}.1-20260101-install_only.tar.gz"
+    pack(standalone / "bin", archive)
+    offer(monkeypatch, archive, "0" * 64)
+    monkeypatch.setattr(python, "candidates", lambda version: iter([]))
+    with pytest.raises(EnvdslError) as caught:
+        python.install(store, HERE)
+    assert caught.value.code == "realise-python-missing"
+    assert "hash" in caught.value.diagnostics[0].message.lower()
 
 
 def _bwrap() -> str:
