@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from envdsl.app.project import Project
     from envdsl.evaluate.spec import LayerSpec
     from envdsl.graph.compile import Graph
+    from envdsl.graph.derivation import Derivation
     from envdsl.realise.fetch import Fetcher
     from envdsl.realise.python import Interpreter
     from envdsl.realise.realisation import Realisation
@@ -63,7 +64,11 @@ def build(
     layers = _current(project, names, locked)
     report = _build(project, layers, names, offline=offline, jobs=jobs, begin=begin)
     quick.remember(
-        str(project.config.root), str(project.config.store), " ".join(names), inputs(project, layers), report.answers
+        str(project.config.root),
+        str(project.config.store),
+        quick.request(names, locked=locked),
+        inputs(project, project.select(()) if locked else layers),
+        report.answers,
     )
     return report
 
@@ -97,7 +102,7 @@ def missing(project: Project, names: Sequence[str], *, locked: bool) -> tuple[Mi
         MissingStep("python", str(python), f"Python {python}") for python in _missing_interpreters(project, layers)
     ]
     todo = plan(graph, graph.layers, project.store)
-    derivations = (*todo.wheels, *todo.unpacks, *todo.bytecode, *todo.sources, *todo.layers)
+    derivations: tuple[Derivation, ...] = (*todo.wheels, *todo.unpacks, *todo.bytecode, *todo.sources, *todo.layers)
     return (*steps, *(MissingStep(item.kind, item.key, label(item)) for item in derivations))
 
 
@@ -164,6 +169,7 @@ def _build(
         )
         for warning in realisation.warnings:
             project.reporter.warn(warning)
+        project.store.flush()
         _settle(project, graph, realisation, complete=not names)
         probing.probe(project, buildable, graph, found)
     if without:
@@ -253,7 +259,7 @@ def inputs(project: Project, layers: Iterable[LayerSpec]) -> Inputs:
     config = project.config
     locks = [config.lock_path(layer.name).relative_to(config.root).as_posix() for layer in layers]
     wheels = [wheel.path for layer in layers for wheel in layer.wheels]
-    directories = {pattern.rpartition("/")[0] or "." for pattern in config.layers}
+    directories = {config.locks, *(pattern.rpartition("/")[0] or "." for pattern in config.layers)}
     return Inputs(
         tuple(sorted({configuration.FILE_NAME, *project.spec.inputs, *locks, *wheels})),
         tuple(sorted(directories)),

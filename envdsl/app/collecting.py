@@ -41,8 +41,13 @@ def collect(project: Project, *, dry_run: bool) -> Collected:
     else:
         if not dry_run:
             register_roots(project, locked, complete=True)
-    roots = {key for keys in bindings.roots(project.store.layout).values() for key in keys}
-    return gc.collect(project.store, roots | locked, dry_run=dry_run, reporter=project.reporter)
+    layout = project.store.layout
+
+    def roots() -> set[str]:
+        # Asked for when nobody else can change the store: a session made meanwhile keeps its layers.
+        return locked.union(*bindings.roots(layout).values())
+
+    return gc.collect(project.store, roots, dry_run=dry_run, reporter=project.reporter)
 
 
 def _locked_keys(project: Project) -> set[str]:

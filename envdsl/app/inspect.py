@@ -94,30 +94,6 @@ class LayerFacts:
             "packages": [package.to_json() for package in self.packages],
         }
 
-    def rows(self) -> list[list[str]]:
-        """Labels and values for a person."""
-        from envdsl.cli.output import size
-
-        rows = [
-            ("layer", self.name),
-            ("kind", self.kind),
-            ("description", self.description),
-            ("id", self.id),
-            ("path", self.path or "not built"),
-            ("python", self.python),
-            ("platform", self.platform),
-            ("declared for", ", ".join(self.platforms)),
-            ("base", self.base or ""),
-            ("sources", ", ".join(self.sources)),
-            ("env", " ".join(f"{name}={value}" for name, value in self.env)),
-            ("waivers", ", ".join(self.waivers)),
-            ("lock", self.lock or "none"),
-            ("lock age", "" if self.lock_age is None else _age(self.lock_age)),
-            ("packages", str(len(self.packages))),
-            ("size", "" if self.size is None else f"{size(self.size)} in {self.files} files"),
-        ]
-        return [[label, value] for label, value in rows if value]
-
 
 def show(project: Project, name: str) -> LayerFacts:
     """The facts of a layer of the project, by name or id; it need not be built."""
@@ -189,14 +165,6 @@ def _lock_age(path: Path) -> float | None:
         return time.time() - path.stat().st_mtime
     except FileNotFoundError:
         return None
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        count = int(seconds // length)
-        if count:
-            return f"{count} {unit}{'s' if count > 1 else ''}"
-    return "just now"
 
 
 def graph(project: Project, names: Sequence[str], style: str) -> str:

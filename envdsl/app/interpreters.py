@@ -40,29 +40,34 @@ def provide(project: Project, python: PythonVersion, *, offline: bool) -> Interp
     found = managed.find(project.store, python)
     if found is not None:
         return found
-    archive = project.config.python_archives.get(python)
-    return managed.install(
-        project.store,
-        python,
-        archive=archive.path if archive else None,
-        sha256=archive.sha256 if archive else None,
-        mirror=project.config.python_mirror,
-        offline=offline,
-        reporter=project.reporter,
-    )
+    return _install(project, python, offline=offline)
 
 
 def install(
     project: Project, version: str, *, archive: Path | None, sha256: str | None, mirror: str | None, offline: bool
 ) -> Interpreter:
-    """``envdsl python install``."""
+    """``envdsl python install``: what the command line says goes before what ``envdsl.toml`` says."""
     from envdsl.realise import python as managed
 
-    python = parse(version)
-    if archive is None and mirror is None and not offline:
-        configured = project.config.python_archives.get(python)
-        if configured is not None:
-            archive, sha256 = configured.path, configured.sha256
+    interpreter = _install(project, parse(version), archive=archive, sha256=sha256, mirror=mirror, offline=offline)
+    managed.use(project.store, interpreter)
+    return interpreter
+
+
+def _install(
+    project: Project,
+    python: PythonVersion,
+    *,
+    archive: Path | None = None,
+    sha256: str | None = None,
+    mirror: str | None = None,
+    offline: bool,
+) -> Interpreter:
+    from envdsl.realise import python as managed
+
+    configured = project.config.python_archives.get(python)
+    if archive is None and mirror is None and configured is not None:
+        archive, sha256 = configured.path, configured.sha256
     interpreter = managed.install(
         project.store,
         python,
@@ -72,7 +77,7 @@ def install(
         offline=offline,
         reporter=project.reporter,
     )
-    managed.use(project.store, interpreter)
+    project.store.flush()
     return interpreter
 
 

@@ -178,7 +178,7 @@ def _state(project: Project, layer: LayerSpec) -> LockOutcome:
 
 
 def require_current(project: Project, names: Sequence[str]) -> None:
-    """Raises :class:`EnvdslError` with ``app-lock-missing`` and ``app-lock-stale`` for each lock that is not current."""
+    """Raises :class:`EnvdslError` with ``app-lock-missing`` and ``app-lock-stale`` for each lock that needs work."""
     found: list[Diagnostic] = []
     for outcome in check(project, names):
         layer = project.spec.layers.get(outcome.layer)

@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 class Inputs(NamedTuple):
     """What an answer depends on; paths are relative to the project's root.
 
-    ``directories`` are those whose ``*.layer`` files count (their names, not what is in them).
+    ``directories`` are those whose layer files and locks count by their names: a new one is a change.
     """
 
     files: tuple[str, ...]
@@ -65,12 +65,17 @@ def answer(arguments: Sequence[str]) -> str | None:
         store = os.environ.get("ENVDSL_STORE") or _configured_store(root)
         if store is None:
             return None
-        rows = _recall(root, os.path.abspath(store), " ".join(names))
+        rows = _recall(root, os.path.abspath(store), request(names, locked="--locked" in flags))
     except (OSError, ValueError):
         return None
     if rows is None or not all(os.path.exists(f"{row.path}/layer.json") for row in rows):
         return None
     return render(rows, as_json="--json" in flags, built=0)
+
+
+def request(names: Sequence[str], *, locked: bool) -> str:
+    """What tells one build from another: what was asked for, and whether all locks had to be current for it."""
+    return " ".join(["--locked", *names] if locked else names)
 
 
 def render(rows: Iterable[Answer], *, as_json: bool, built: int) -> str:
@@ -93,8 +98,8 @@ def render(rows: Iterable[Answer], *, as_json: bool, built: int) -> str:
     return json.dumps({"layers": layers, "built": built}, indent=2) + "\n"
 
 
-def remember(root: str, store: str, request: str, inputs: Inputs, rows: Sequence[Answer]) -> None:
-    """Write down that ``rows`` answer ``request`` (layer names, joined by spaces) while ``inputs`` are as they are.
+def remember(root: str, store: str, asked: str, inputs: Inputs, rows: Sequence[Answer]) -> None:
+    """Write down that ``rows`` answer ``asked`` (see :func:`request`) while ``inputs`` are as they are.
 
     Other requests' answers are kept while they stand on the same inputs. Failing to write is no error.
     """
@@ -105,8 +110,8 @@ def remember(root: str, store: str, request: str, inputs: Inputs, rows: Sequence
         digest = _digest(root, inputs)
         blocks = _read_blocks(store)
         kept = blocks[1] if blocks is not None and blocks[0] == _head(root, inputs, digest) else []
-        kept = [block for block in kept if block[0] != f"request\t{request}"]
-        kept.append([f"request\t{request}", *("layer\t" + "\t".join(row) for row in rows)])
+        kept = [block for block in kept if block[0] != f"request\t{asked}"]
+        kept.append([f"request\t{asked}", *("layer\t" + "\t".join(row) for row in rows)])
         lines = [*_head(root, inputs, digest), *(line for block in kept for line in block), "end"]
         os.makedirs(f"{store}/cache", exist_ok=True)
         temporary = f"{store}/cache/build.{os.getpid()}"
@@ -149,12 +154,12 @@ def _read_blocks(store: str) -> tuple[list[str], list[list[str]]] | None:
     return head, blocks
 
 
-def _recall(root: str, store: str, request: str) -> list[Answer] | None:
+def _recall(root: str, store: str, asked: str) -> list[Answer] | None:
     found = _read_blocks(store)
     if found is None:
         return None
     head, blocks = found
-    wanted = next((block for block in blocks if block[0] == f"request\t{request}"), None)
+    wanted = next((block for block in blocks if block[0] == f"request\t{asked}"), None)
     if wanted is None:
         return None
     fields = [line.split("\t") for line in head[1:]]
@@ -177,7 +182,11 @@ def _digest(root: str, inputs: Inputs) -> str:
         hasher.update(f"\0file {path} {len(content)}\0".encode(errors="surrogateescape"))
         hasher.update(content)
     for path in inputs.directories:
-        names = sorted(name for name in os.listdir(f"{root}/{path}") if name.endswith(".layer"))
+        names = sorted(
+            name
+            for name in os.listdir(f"{root}/{path}")
+            if name.endswith(".layer") or (name.startswith("pylock.") and name.endswith(".toml"))
+        )
         hasher.update(f"\0names {path} {names}\0".encode(errors="surrogateescape"))
     for path in inputs.trees:
         _digest_tree(hasher, f"{root}/{path}")

@@ -10,6 +10,7 @@ from envdsl.cli import output
 from envdsl.cli.options import as_json, common, complete_layers, layer_arguments
 
 if TYPE_CHECKING:
+    from envdsl.app.inspect import LayerFacts
     from envdsl.app.project import Project
 
 
@@ -25,7 +26,7 @@ def show(project: Project, layer: str, as_json: bool) -> None:
     if as_json:
         output.result_json(facts.to_json())
         return
-    output.result(output.table(facts.rows()))
+    output.result(output.table(_rows(facts)))
     output.result("")
     packages = [["package", "version", "wheel", "unpacked", "files"]]
     packages += [
@@ -33,6 +34,36 @@ def show(project: Project, layer: str, as_json: bool) -> None:
         for item in facts.packages
     ]
     output.result(output.table(packages, right=(2, 3, 4)))
+
+
+def _rows(facts: LayerFacts) -> list[list[str]]:
+    rows = [
+        ("layer", facts.name),
+        ("kind", facts.kind),
+        ("description", facts.description),
+        ("id", facts.id),
+        ("path", facts.path or "not built"),
+        ("python", facts.python),
+        ("platform", facts.platform),
+        ("declared for", ", ".join(facts.platforms)),
+        ("base", facts.base or ""),
+        ("sources", ", ".join(facts.sources)),
+        ("env", " ".join(f"{name}={value}" for name, value in facts.env)),
+        ("waivers", ", ".join(facts.waivers)),
+        ("lock", facts.lock or "none"),
+        ("lock age", "" if facts.lock_age is None else _age(facts.lock_age)),
+        ("packages", str(len(facts.packages))),
+        ("size", "" if facts.size is None else f"{output.size(facts.size)} in {facts.files} files"),
+    ]
+    return [[label, value] for label, value in rows if value]
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length)
+        if count:
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return "just now"
 
 
 def _size(value: int | None) -> str:

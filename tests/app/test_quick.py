@@ -32,12 +32,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_nothing_changed_is_answered(project: Path) -> None:
     assert quick.answer([]) == f"a\tbase-1\t{project}/store/layers/base-1\n"
-    assert quick.answer(["--locked", "--offline", "-q"]) == quick.answer([])
+    assert quick.answer(["--offline", "-q"]) == quick.answer([])
     assert '"tree-hash": "t"' in (quick.answer(["--json"]) or "")
 
 
 def test_a_request_that_was_not_made_is_not_answered(project: Path) -> None:
     assert quick.answer(["a"]) is None
+
+
+def test_a_build_that_asked_for_less_does_not_answer_for_locked(project: Path) -> None:
+    assert quick.answer(["--locked"]) is None
 
 
 def test_an_option_that_the_shortcut_does_not_know_is_left_to_the_command(project: Path) -> None:
@@ -59,6 +63,11 @@ def test_touching_an_input_changes_nothing(project: Path) -> None:
 
 def test_a_new_layer_file_is_seen(project: Path) -> None:
     (project / "layers.d" / "b.layer").touch()
+    assert quick.answer([]) is None
+
+
+def test_a_new_lock_is_seen(project: Path) -> None:
+    (project / "layers.d" / "pylock.b.toml").touch()
     assert quick.answer([]) is None
 
 
