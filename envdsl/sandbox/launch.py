@@ -66,10 +66,8 @@ def run(
     Raises EnvdslError ``sandbox-start-failed`` where bubblewrap could not set the sandbox up. Limits that cannot
     be enforced in full are reported as the warning ``sandbox-limits-weak``.
     """
-    mounts = tuple(mounts)
-    if mounts:
-        mounts = (*plan.mounts, *mounts)
-        plan = replace(plan, base=skeleton.prepare(Path(plan.root).parent, mounts), mounts=mounts)
+    mounts = (*plan.mounts, *mounts)
+    plan = replace(plan, base=skeleton.prepare(Path(plan.root).parent, mounts), mounts=mounts)  # as the host is now
     if capture and stdin is None:
         stdin = subprocess.DEVNULL
     terminal = {"TERM": os.environ["TERM"]} if stdin is None and os.isatty(0) and "TERM" in os.environ else {}

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.reporter import Reporter
-from envdsl.sandbox import cgroups
+from envdsl.sandbox import cgroups, skeleton
 from envdsl.sandbox.launch import run
 from envdsl.sandbox.limits import Limits
 from envdsl.sandbox.plan import Mount
@@ -319,3 +320,10 @@ def test_a_control_group_that_vanishes_makes_limits_weaker_and_does_not_stop_the
     recorder = Recorder()
     assert me.run("true", limits=Limits(pids=50), reporter=recorder).status == 0
     assert [warning.code for warning in recorder.warnings] == ["sandbox-limits-weak"]
+
+
+def test_a_root_that_was_deleted_is_made_again(me: Caller, tmp_path: Path) -> None:
+    plan = replace(me.plan, base=skeleton.prepare(tmp_path / "sandbox", me.plan.mounts))
+    shutil.rmtree(tmp_path / "sandbox")
+    assert me.run("true", plan=plan).status == 0
+    assert Path(plan.root).is_dir()
