@@ -15,8 +15,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,14 +28,16 @@ from envdsl.sandbox import bwrap, seccomp, skeleton
 from envdsl.sandbox.argv import arguments, encode
 from envdsl.sandbox.script import script
 from envdsl.session import cache
-from envdsl.session.compose import plan
+from envdsl.session.compose import ROOT_LOCK, plan
 from envdsl.session.difference import Difference, difference
 from envdsl.session.layers import overlaps
 from envdsl.session.manifest import Manifest
 from envdsl.session.shim import write_shims
 from envdsl.store.layout import Layout
+from envdsl.store.locks import is_locked_by_sandbox
 from envdsl.store.store import Store
 
+_ROOT_AGE = 3600  # seconds
 MANIFEST = "manifest.json"
 ARGUMENTS = "bwrap.args"
 
@@ -121,6 +124,8 @@ def on_host(store: Store, manifest: Manifest) -> Manifest:
     write_shims(store.layout.bin)
     shared = shared_directory(store.layout)
     root = skeleton.prepare(shared, [item.mount() for item in manifest.mounts])
+    with suppress(OSError):  # a store of somebody else's
+        os.utime(root[0].source or "")  # in use: see `prune`
     return manifest.on_host(root, seccomp.install(shared))
 
 
@@ -180,6 +185,28 @@ def remove(store: Store, name: str) -> None:
         doomed = store.temporary(f"session-{name}") / name
         directory.rename(doomed)
     cache.remove(doomed)
+
+
+def prune(layout: Layout, *, dry_run: bool = False) -> list[Path]:
+    """Remove the minimal roots that no session names, no sandbox runs in, and nobody prepared within the hour.
+
+    Returns them. Each holds less than a megabyte; they come from sessions and probes that are gone.
+    Raises EnvdslError ``session-manifest-invalid``; OSError.
+    """
+    with _writing(layout):
+        named = {mount.source for name in names(layout) for mount in show(layout, name).manifest.root_mounts}
+        unused = [
+            root
+            for root in sorted(shared_directory(layout).glob("root-*"))
+            if root.is_dir()
+            and str(root) not in named
+            and root.stat().st_mtime < time.time() - _ROOT_AGE
+            and not is_locked_by_sandbox(root / ROOT_LOCK[1:])
+        ]
+        for root in [] if dry_run else unused:
+            root.with_name(f"{root.name}.stamp").unlink(missing_ok=True)  # without it, it is not complete
+            shutil.rmtree(root)
+        return unused
 
 
 def trim_cache(session: Session) -> int:

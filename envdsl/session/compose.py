@@ -31,6 +31,7 @@ from envdsl.session.manifest import (
 from envdsl.store.layout import Layout
 
 CACHE = f"{HOME}/.cache"
+ROOT_LOCK = "/etc/passwd"  # a file of the minimal root that is never replaced
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 # What the session sets itself (but LANG and TZ, which a layer may choose), or what would change the interpreter.
 _RESERVED = frozenset(
@@ -108,8 +109,8 @@ def compose(
             capabilities=(),
             nested_user_namespaces=False,
             seccomp=None,
-            # Garbage collection asks the kernel who holds these, and nobody else.
-            lock_files=tuple(sorted(f"{layer.path}/layer.json" for layer in ordered)),
+            # Whoever wants to remove a layer, or the root, asks the kernel who holds these, and nobody else.
+            lock_files=tuple(sorted([ROOT_LOCK, *(f"{layer.path}/layer.json" for layer in ordered)])),
             command=tuple(command),
         ),
     )

@@ -23,6 +23,7 @@ from envdsl.session import bindings
 from envdsl.session.compose import compose, plan
 from envdsl.session.manifest import BoundLayer, Manifest
 from envdsl.store import gc
+from envdsl.store.locks import is_locked_by_sandbox
 from envdsl.store.store import Store
 from envdsl.store.treehash import scan
 from tests.session.layers import HERE, real_layer
@@ -228,6 +229,31 @@ def test_a_session_and_a_running_sandbox_keep_their_layers_from_garbage_collecti
             sandbox.stdin.close()
             assert sandbox.wait(20) == 0
         assert [path.key for path in gc.collect(store, []).paths] == [office.key]
+
+
+def test_roots_that_nothing_uses_are_pruned(store: Store, interpreter: Interpreter, office: BoundLayer) -> None:
+    session = bind(store, interpreter, "pruned", office)
+    used = Path(session.manifest.root_mounts[0].source or "")
+    assert not is_locked_by_sandbox(used / "etc/passwd")
+    with subprocess.Popen([session.run, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sandbox:
+        assert sandbox.stdin is not None
+        assert sandbox.stdout is not None
+        sandbox.stdin.write(b"x\n")
+        sandbox.stdin.flush()
+        sandbox.stdout.readline()
+        assert is_locked_by_sandbox(used / "etc/passwd")  # also when its session is gone
+        sandbox.stdin.close()
+    unused, recent = (used.with_name(name) for name in ("root-unused", "root-recent"))
+    for root in (unused, recent):
+        (root / "etc").mkdir(parents=True)
+        root.with_name(f"{root.name}.stamp").write_text("")
+    for root in (unused, used):
+        os.utime(root, (0, 0))
+    assert bindings.prune(store.layout, dry_run=True) == [unused]
+    assert bindings.prune(store.layout) == [unused]
+    assert [root.exists() for root in (unused, unused.with_name("root-unused.stamp"), recent, used)] == [
+        False, False, True, True,
+    ]  # fmt: skip
 
 
 def test_a_session_that_binds_what_is_not_in_the_store_is_refused(

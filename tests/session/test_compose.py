@@ -97,9 +97,12 @@ def test_without_a_workspace_it_is_memory(paper_interpreter: Interpreter) -> Non
     assert [mount.kind for mount in manifest.mounts if mount.target == "/workspace"] == [MountKind.TMPFS]
 
 
-def test_a_running_sandbox_locks_its_layers(paper_interpreter: Interpreter) -> None:
+def test_a_running_sandbox_locks_its_layers_and_its_root(paper_interpreter: Interpreter) -> None:
     manifest = compose("demo", [OFFICE, VIZ], paper_interpreter, LAYOUT)
-    assert manifest.isolation.lock_files == tuple(sorted(f"{layer.path}/layer.json" for layer in (OFFICE, VIZ)))
+    assert manifest.isolation.lock_files == (
+        "/etc/passwd",
+        *sorted(f"{layer.path}/layer.json" for layer in (OFFICE, VIZ)),
+    )
 
 
 def test_two_x_layers_with_different_versions_are_refused_and_a_joint_one_is_offered(
