@@ -18,6 +18,7 @@ from pathlib import Path
 
 from envdsl.errors import Diagnostic, EnvdslError
 from envdsl.evaluate.spec import LayerSpec
+from envdsl.lock.ambient import FIRST_INDEX
 from envdsl.lock.explain import Circumstances, explain, requirement_span
 from envdsl.lock.local import LocalWheels
 from envdsl.lock.lock import Lock
@@ -121,10 +122,37 @@ class Resolver:
 
     def _uv_answer(self, question: Question) -> Answer:
         try:
-            return self._uv.resolve(question)
+            if self._uv.configuration.strategy == FIRST_INDEX:
+                return self._uv.resolve(question)
+            return self._among_several_indexes(question)
         except UvFailure as failure:
             circumstances = Circumstances(self._spec, question.platform, self._spec.base, self._base_pins)
             raise explain(failure.message, circumstances) from failure
+
+    def _among_several_indexes(self, question: Question) -> Answer:
+        """Resolve where the best match of all indexes counts, as with pip's configuration.
+
+        There uv passes over a preferred version altogether if the first index that knows it has no file that
+        fits, whatever the next one has. So preferences are tried as constraints: all of them, and if that
+        can't be, one by one those that uv moved.
+        """
+        try:
+            return self._uv.resolve(self._pinning(question, question.preferences))
+        except UvFailure:
+            answer = self._uv.resolve(question)
+        preferred = question.preferences
+        for name in [name for name, version in answer.pins.items() if preferred.get(name, version) != version]:
+            kept = {other: version for other, version in answer.pins.items() if preferred.get(other) == version}
+            try:
+                answer = self._uv.resolve(self._pinning(question, {**kept, name: preferred[name]}))
+            except UvFailure:
+                continue
+        return answer
+
+    # A preference beside the constraint would hide the very version again.
+    def _pinning(self, question: Question, pins: Mapping[str, str]) -> Question:
+        constraints = tuple(f"{name}=={version}" for name, version in pins.items() if name not in self._local)
+        return replace(question, constraints=question.constraints + constraints, preferences={})
 
     def _constraints(self, platform: Platform) -> Iterator[str]:
         yield from (requirement.text for requirement in self._spec.constraints)
@@ -140,12 +168,8 @@ class Resolver:
         """What each package requires, as uv's annotations have it for each platform."""
 
         def ask(platform: Platform) -> dict[str, set[str]]:
-            pins = answers[platform].pins.items()
-            constraints = (
-                *self._constraints(platform),
-                *(f"{name}=={version}" for name, version in pins if name not in self._local),
-            )
-            return self._uv.dependents(replace(self._question, platform=platform, constraints=constraints))
+            question = replace(self._question, platform=platform, constraints=tuple(self._constraints(platform)))
+            return self._uv.dependents(self._pinning(question, answers[platform].pins))
 
         dependencies: dict[str, set[str]] = {}
         try:

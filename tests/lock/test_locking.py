@@ -240,3 +240,28 @@ def test_an_empty_layer_has_a_lock(project: Project) -> None:
     lock = project.lock(layer("office", []))
     assert lock.packages == ()
     assert staleness(layer("office", []), lock, None, project.root) == ()
+
+
+def test_an_index_with_files_for_others_moves_no_pin_where_the_best_match_counts(project: Project) -> None:
+    """Issue 2.5 and 2.6: with pip's configuration, an extra index may know a version and have no file of it for us."""
+    extra = project.root.parent / "extra"
+    page = extra / "simple" / "alpha" / "index.html"
+    page.parent.mkdir(parents=True)
+    other = make_wheel(extra, "alpha", "1.1", tag="cp311-cp311-manylinux_2_17_x86_64")
+    page.write_text(f'<a href="../../{other.name}">{other.name}</a>')
+    for version in ("1.0", "1.1"):
+        project.wheel("alpha", version, tag="cp312-cp312-manylinux_2_17_x86_64")
+        project.wheel("alpha", version, tag="cp312-cp312-manylinux_2_17_aarch64")
+    project.wheel("beta", "1.0")
+    project.sources = []
+    project.environment |= {
+        "PIP_INDEX_URL": project.index.simple,
+        "PIP_EXTRA_INDEX_URL": (extra / "simple").as_uri(),
+    }
+    assert pins(project.lock(layer("office", ["alpha"], platforms=[X86, ARM]))) == {"alpha": "1.1"}
+    project.wheel("alpha", "1.2", tag="cp312-cp312-manylinux_2_17_x86_64")
+    lock = project.lock(layer("office", ["alpha", "beta"], platforms=[X86, ARM]))
+    assert pins(lock) == {"alpha": "1.1", "beta": "1.0"}
+    project.wheel("beta", "2.0")
+    lock = project.lock(layer("office", ["alpha", "beta>=2"], platforms=[X86, ARM]))
+    assert pins(lock) == {"alpha": "1.1", "beta": "2.0"}
