@@ -345,7 +345,7 @@ class TreeBuilder:
     def path(self, values: Values) -> PathLiteral:
         token = values[0]
         text = self._token_text(token)
-        if text.endswith("/"):
+        if text.endswith("/") and not self.text.startswith("${", token.end):  # that is an error of its own
             self._refuse(refusals.PATH_SLASH, self._token_span(token))
         return PathLiteral(self._token_span(token), text)
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from itertools import islice
 
 from envdsl.errors import Diagnostic, Note
 from envdsl.model.span import Source, Span
 from envdsl.syntax import mistakes
 from envdsl.syntax.automaton import Automaton, Token
+from envdsl.syntax.recovery import declaration_height, next_binding, skim
 from envdsl.syntax.situation import Situation
 from envdsl.syntax.tables import END
 from envdsl.syntax.tree import Comment
@@ -54,8 +57,32 @@ def explain(automaton: Automaton, token: Token, source: Source, comments: Sequen
     for rule in (*mistakes.RULES, *_RULES):
         diagnostic = rule(situation)
         if diagnostic is not None:
-            return diagnostic
-    return _anything(situation)
+            break
+    else:
+        diagnostic = _anything(situation)
+    suspect = _string_over_lines(automaton, token)
+    if suspect is None:
+        return diagnostic
+    note = Note('this string runs on to another line: its closing `"` may be missing', Span(source, *suspect))
+    return replace(diagnostic, trail=(*diagnostic.trail, note))
+
+
+def _string_over_lines(automaton: Automaton, token: Token) -> tuple[int, int] | None:
+    """The first string before ``token``, in the same declaration, that was opened on one line and closed on another."""
+    height = declaration_height(automaton) or 0
+    first = automaton.values[height] if height < len(automaton.values) else None
+    start = first.start if type(first) is Token else 0
+    opened = 0
+    for piece in islice(skim(automaton.text, start), 5_000):
+        if piece.start >= token.start:
+            break
+        if piece.text != '"':
+            continue
+        if not piece.open or piece.open[-1] != '"':
+            opened = piece.start
+        elif "\n" in automaton.text[opened : piece.end]:
+            return opened, piece.end
+    return None
 
 
 # -- declarations --------------------------------------------------------------------------------------------
@@ -151,22 +178,17 @@ def _assignment(it: Situation) -> Diagnostic | None:
     if it.found != "=" or (not it.has_operand and it.opener != "["):
         return None
     assign = it.innermost(("ASSIGN",))
-    text = it.source.text
     if assign is not None and it.opener in ("{", "", "[") and it.innermost(("IF", "ASSERT")) is None:
-        name = re.compile(
-            r"""(?:[\w'-]+|"[^"\n]*"|\$\{[^}\n]*\})(?:\s*\.\s*(?:[\w'-]+|"[^"\n]*"|\$\{[^}\n]*\}))*\s*\Z"""
-        ).search(text, max(assign.end, it.token.start - 500), it.token.start)
-        if name is not None and text[assign.end : name.start()].strip():
-            if it.opener == "[":
-                return _unclosed(it)
-            behind = Situation(it.source, Token("", name.start(), name.start()), it.values, frozenset(), it.comments)
+        start = next_binding(it.source.text, assign.end, it.token.start)
+        if start is not None and it.opener == "[":
+            return _unclosed(it)
+        if start is not None:
+            name = Span(it.source, start, it.before.start)
             return Diagnostic(
                 "syntax-missing-semicolon",
                 f"expected `;` {it.after_value()}",
-                behind.before,
-                trail=(
-                    Note(f"`{name[0].strip()}` begins the next binding", Span(it.source, name.start(), it.token.end)),
-                ),
+                replace(it, token=Token("", start, start)).before,
+                trail=(Note(f"`{it.source.text[start : name.end]}` begins the next binding", name),),
                 hint="each binding ends with `;`",
             )
     return Diagnostic(
@@ -175,26 +197,30 @@ def _assignment(it: Situation) -> Diagnostic | None:
 
 
 def _unclosed(it: Situation) -> Diagnostic | None:
-    closes = {")": "(", "]": "[", "}": "{"}.get(it.found)
-    if not it.waiting:
-        if closes is None or "CLOSE_BRACE" in it.acceptable:
+    """Brackets that do not match; also a `;` or `=` where only a bracket that was left open keeps it from standing."""
+    closes = _OPENING.get(it.found)
+    matches_nothing = closes is not None and closes not in (it.text_of(token)[-1] for token in it.waiting)
+    if matches_nothing and it.opener not in ("(", "["):
+        if "CLOSE_BRACE" in it.acceptable:
             return None
         return Diagnostic(
             "syntax-unmatched-bracket", f"this `{it.found}` closes nothing", it.span, hint=f"remove the `{it.found}`"
         )
-    opener = it.opener
-    if opener not in _CLOSING:
+    if it.opener not in _CLOSING or closes == it.opener[-1]:
         return None
-    if closes is not None and closes == opener[-1]:
+    if closes is None and it.token.kind != END and not (it.opener in "([" and it.found in (";", "=")):
         return None
-    if not it.at_end and closes is None and not (opener in "([" and it.found in (";", "=")) and it.token.kind != END:
-        return None
+    return _left_open(it, it.waiting[-1])
+
+
+def _left_open(it: Situation, opening: Token) -> Diagnostic:
+    opener = it.text_of(opening)
     missing = _CLOSING[opener]
     trail = () if it.at_end else (Note(f"{it.found_words} stands where `{missing}` was expected", it.span),)
     return Diagnostic(
         "syntax-unclosed-bracket",
-        f"unclosed `{opener}` opened at {it.place_of(it.waiting[-1])}",
-        it.span_of(it.waiting[-1]),
+        f"unclosed `{opener}` opened at {it.place_of(opening)}",
+        it.span_of(opening),
         trail=trail,
         hint=f"close it with `{missing}`",
     )
@@ -252,6 +278,17 @@ def _continuation(it: Situation) -> Diagnostic | None:
     return None
 
 
+def _end_of_import(it: Situation) -> Diagnostic | None:
+    if it.acceptable != {"SEMICOLON"} or it.has_operand:
+        return None
+    return Diagnostic(
+        "syntax-missing-semicolon",
+        f"expected `;`, found {it.found_words}",
+        it.before,
+        hint="this declaration ends with `;`",
+    )
+
+
 def _missing_in(it: Situation) -> Diagnostic | None:
     if "IN" not in it.acceptable:
         return None
@@ -269,12 +306,19 @@ def _missing_in(it: Situation) -> Diagnostic | None:
 def _missing_assign(it: Situation) -> Diagnostic | None:
     if "ASSIGN" not in it.acceptable:
         return None
+    loop = next((index for index, value in enumerate(it.values) if _is_for(value)), None)
+    if loop is not None and it.values[loop + 1] in it.waiting:  # `for (v in [ … ] { base a { … } }` is a call so far
+        return _left_open(it, it.values[loop + 1])
     written = it.source.text[: it.before.start].rsplit(None, 1)[-1].lstrip("{;")[-60:]
     return it.diagnostic(
         "syntax-missing-assign",
         f"expected `=` after `{written}`, found {it.found_words}",
         f"write `{written} = value;`",
     )
+
+
+def _is_for(value: object) -> bool:
+    return type(value) is Token and value.kind == "FOR"
 
 
 def _missing_value(it: Situation) -> Diagnostic | None:
@@ -333,6 +377,7 @@ _RULES: tuple[Callable[[Situation], Diagnostic | None], ...] = (
     _unclosed,
     _reserved_word,
     _continuation,
+    _end_of_import,
     _missing_in,
     _pattern_alone,
     _attribute_in_nothing,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import islice
 
 from envdsl.errors import Diagnostic
 from envdsl.model.span import Span
 from envdsl.syntax.automaton import Token
-from envdsl.syntax.recovery import skim
+from envdsl.syntax.recovery import list_goes_on
 from envdsl.syntax.situation import Situation
 from envdsl.syntax.tables import END
 
@@ -182,20 +181,14 @@ def _colon(it: Situation) -> Diagnostic | None:
 
 
 def _semicolon_in_list(it: Situation) -> Diagnostic | None:
-    if it.found != ";" or it.opener != "[":
+    if it.found != ";" or it.opener != "[" or not list_goes_on(it.source.text, it.token.end):
         return None
-    # The list may have been meant to end here; then its `]` never comes.
-    for piece in islice(skim(it.source.text, it.token.end, ["["]), 1_000):
-        if piece.open == ["["] and piece.text == "]":
-            return Diagnostic(
-                "syntax-semicolon-in-list",
-                "the items of a list are separated by spaces, not by `;`",
-                it.span,
-                hint="remove the `;`",
-            )
-        if piece.text == "}" or (len(piece.open) == 1 and "=" in piece.text):
-            break
-    return None
+    return Diagnostic(
+        "syntax-semicolon-in-list",
+        "the items of a list are separated by spaces, not by `;`",
+        it.span,
+        hint="remove the `;`",
+    )
 
 
 def _operation_in_list(it: Situation) -> Diagnostic | None:

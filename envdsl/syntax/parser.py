@@ -16,7 +16,7 @@ from envdsl.syntax.recovery import declaration_height, next_head, recover
 from envdsl.syntax.tables import END
 from envdsl.syntax.tree import Comment, Expression, File
 
-__all__ = ["comments", "decode", "parse_expression", "parse_file"]
+__all__ = ["decode", "parse_expression", "parse_expression_with_comments", "parse_file"]
 
 ERROR_LIMIT = 20
 
@@ -33,11 +33,11 @@ def parse_expression(source: Source) -> Expression:
     return result
 
 
-def comments(source: Source) -> tuple[Comment, ...]:
-    """The comments of a text that is one expression. Raises EnvdslError."""
+def parse_expression_with_comments(source: Source) -> tuple[Expression, tuple[Comment, ...]]:
+    """A text that is one expression, and its comments, for those who write it out again. Raises EnvdslError."""
     builder = TreeBuilder(source)
-    _parse(source, "expression", builder)
-    return tuple(builder.comments)
+    result: Expression = _parse(source, "expression", builder)
+    return result, tuple(builder.comments)
 
 
 def _parse(source: Source, start: str, builder: TreeBuilder) -> Any:

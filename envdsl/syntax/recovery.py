@@ -26,6 +26,8 @@ HEAD = re.compile(
     re.MULTILINE,
 )
 
+_NAME = r"""(?:[\w'-]+|"[^"\n]*"|\$\{[^}\n]*\})"""
+_NAME_BEFORE_ASSIGN = re.compile(rf"{_NAME}(?:\s*\.\s*{_NAME})*\s*\Z")
 _VALUE_FOLLOWS = re.compile(r"(?:[=:]|\b(?:in|then|else))\s*\Z")
 
 _SKIM_LIMIT = 5_000
@@ -150,6 +152,22 @@ def _head(text: str, start: int, end: int) -> int | None:
     return None
 
 
+def next_binding(text: str, start: int, end: int) -> int | None:
+    """Where the name before a `=` at ``end`` begins, if a value that began at ``start`` stands before it."""
+    name = _NAME_BEFORE_ASSIGN.search(text, max(start, end - 500), end)
+    return name.start() if name and text[start : name.start()].strip() else None
+
+
+def list_goes_on(text: str, position: int) -> bool:
+    """Whether the `]` of a list that is open at ``position`` comes before anything that no list holds."""
+    for piece in islice(skim(text, position, ["["]), 1_000):
+        if piece.open == ["["] and piece.text == "]":
+            return True
+        if piece.text == "}" or (len(piece.open) == 1 and "=" in piece.text):
+            break
+    return False
+
+
 class _Frame(NamedTuple):
     """A list that is being read: how many values it stands on, and whether its items are the bindings of a layer."""
 
@@ -191,7 +209,9 @@ def recover(automaton: Automaton, token: Token) -> bool:
     limit = len(text) if head is None else head
     can_close = "CLOSE_BRACE" in automaton.tables.states[automaton.states[frame.height]].actions
     waiting = [_OPENING_TOKENS[item.kind] for item in open_constructs(automaton.values[frame.height :])]
-    position = _end_of_item(text, token.start, limit, waiting, frame, can_close)
+    position = _missed_binding(automaton, token, waiting) if frame.in_layer else None
+    if position is None:
+        position = _end_of_item(text, token.start, limit, waiting, frame, can_close)
     if position is None:
         if head is None:
             return False
@@ -201,9 +221,23 @@ def recover(automaton: Automaton, token: Token) -> bool:
     return True
 
 
+def _missed_binding(automaton: Automaton, token: Token, waiting: list[str]) -> int | None:
+    """Where the next binding begins, if ``token`` is its `=`: the `;` before it, or a bracket, is missing."""
+    if not automaton.text.startswith("=", token.start) or not {"(", "["}.issuperset(waiting):
+        return None
+    for value in reversed(automaton.values):
+        kind = value.kind if type(value) is Token else ""
+        if kind in ("IF", "ASSERT"):
+            break  # `==` was meant
+        if kind == "ASSIGN":
+            return next_binding(automaton.text, value.end, token.start)
+    return None
+
+
 def _end_of_item(text: str, start: int, limit: int, waiting: list[str], frame: _Frame, can_close: bool) -> int | None:
-    while waiting and waiting[-1] == "[" and text.startswith(";", start):
-        waiting.pop()  # no list holds a `;`: it was not closed
+    if text.startswith(";", start) and not list_goes_on(text, start + 1):
+        while waiting and waiting[-1] == "[":
+            waiting.pop()
     for piece in islice(skim(text, start, waiting), _SKIM_LIMIT):
         if piece.start >= limit:
             return None
