@@ -39,8 +39,7 @@ def collect(project: Project, *, dry_run: bool) -> Collected:
             )
         )
     else:
-        if not dry_run:
-            register_roots(project, locked, complete=True)
+        register_roots(project, locked, complete=True)
     layout = project.store.layout
 
     def roots() -> set[str]:
