@@ -40,17 +40,9 @@ class DirectoryReader:
                 hint="layer files read inside the project only; copy the file there",
             )
         try:
-            # O_NONBLOCK: opening a pipe must not wait for its other end.
-            descriptor = os.open(resolved, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            data = self._read_regular(resolved)
         except OSError as error:
             raise _unreadable(path, error.strerror or str(error)) from None
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _unreadable(path, "it is not a file")
-            try:
-                data = file.read(self._limit + 1)
-            except OSError as error:
-                raise _unreadable(path, error.strerror or str(error)) from None
         if len(data) > self._limit:
             raise EnvdslError.of(
                 "eval-file-too-large", f"'{path}' is too large to read: more than {self._limit // 2**20} MiB"
@@ -64,6 +56,17 @@ class DirectoryReader:
     def is_dir(self, path: str) -> bool:
         resolved = self._resolve(path)
         return resolved is not None and resolved.is_dir()
+
+    def _read_regular(self, path: Path) -> bytes:
+        # O_NONBLOCK: opening a pipe must not wait for its other end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("it is not a file")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(self._limit + 1)
+        finally:
+            os.close(descriptor)
 
     def _resolve(self, path: str) -> Path | None:
         if "\0" in path:

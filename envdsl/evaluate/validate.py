@@ -66,7 +66,7 @@ class _Validator:
                     ),
                 )
                 continue
-            trail = (Note(f"in the attribute '{name}'", layer.names.get(name, layer.span)), *layer.trail)
+            trail = (Note(f"while evaluating '{name}'", layer.names.get(name, layer.span)), *layer.trail)
             place = Place(self._machine, self._findings, layer.values.get(name, layer.span), trail)
             with self._findings.attempt(self._machine, place.span, *trail):
                 fields[attribute.field] = attribute.check(place, layer.attributes[name])

@@ -55,7 +55,8 @@ let
     let n = stringLength content; m = stringLength suffix;
     in n >= m && substring (n - m) n content == suffix;
   filterAttrs = pred: set:
-    listToAttrs (concatMap (name: if pred name set.${name} then [ { inherit name; value = set.${name}; } ] else [ ]) (attrNames set));
+    let keep = name: if pred name set.${name} then [ { inherit name; value = set.${name}; } ] else [ ];
+    in listToAttrs (concatMap keep (attrNames set));
   escape = list: replaceStrings list (map (c: "\\${c}") list);
   escapeRegex = escape [ "\\" "[" "{" "(" ")" "^" "$" "?" "*" "+" "|" "." ];
   splitString = sep: s: filter isString (split (escapeRegex (toString sep)) (toString s));
