@@ -13,12 +13,12 @@ import _imp
 import marshal
 import sys
 
-MAGIC = sys.modules["_frozen_importlib_external"].MAGIC_NUMBER
+MAGIC: bytes = sys.modules["_frozen_importlib_external"].MAGIC_NUMBER
 SEED = int.from_bytes(MAGIC, "little")
 UNCHECKED_HASH = (1).to_bytes(4, "little")  # PEP 552: hash-based, and never compared with the source
 
 
-def compiled(path, name):
+def compiled(path: str, name: str) -> bytes:
     """The ``.pyc`` of a source file; empty where it holds no valid source of this Python."""
     with open(path, "rb") as file:  # noqa: PTH123 (pathlib would be one more thing alive)
         source = file.read()
@@ -29,10 +29,10 @@ def compiled(path, name):
     return MAGIC + UNCHECKED_HASH + _imp.source_hash(SEED, source) + marshal.dumps(code)
 
 
-def main():
+def main() -> None:
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
 
-    def text():
+    def text() -> str:
         length = requests.read(4)
         return requests.read(int.from_bytes(length, "little")).decode("utf-8", "surrogateescape")
 

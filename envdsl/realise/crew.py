@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
+_WAKE = 0.25  # seconds
+
 
 class Crew:
     """``size`` threads that carry out the jobs given to :meth:`run`."""
@@ -28,6 +30,7 @@ class Crew:
         self._running = 0
         self._errors: list[BaseException] = []
         self._stopped = False
+        self._ended = 0
         self._blocked: set[int] = set()
 
     def run(self, jobs: Iterable[Callable[[], None]]) -> list[BaseException]:
@@ -41,16 +44,22 @@ class Crew:
             return []
         # Daemons, so that one that waits for another process cannot keep an interrupted command alive.
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self._size)]
-        for thread in threads:
-            thread.start()
+        # Not Thread.join: one that is interrupted takes its thread for ended (bpo-45274). And not for ever: a
+        # signal that comes just before the wait begins would be noticed only after it.
         try:
             for thread in threads:
-                thread.join()
+                thread.start()
+            with self._change:
+                while self._ended < len(threads):
+                    self._change.wait(_WAKE)
         except BaseException:
-            self._stop()
-            for thread in threads:
-                while thread.is_alive() and thread.ident not in self._blocked:
-                    thread.join(0.05)
+            with self._change:
+                self._stopped = True
+                self._jobs.clear()
+                self._change.notify_all()
+                # A job, once begun, is waited for; a thread that has none ends by itself.
+                while self._running > len(self._blocked):
+                    self._change.wait()
             raise
         return self._errors
 
@@ -77,11 +86,14 @@ class Crew:
 
     def blocked(self) -> None:
         """Called by a job that is about to wait for another process; :meth:`unblocked` when that is over."""
-        self._blocked.add(threading.get_ident())
+        with self._change:
+            self._blocked.add(threading.get_ident())
+            self._change.notify_all()
 
     def unblocked(self) -> None:
         """Raises CancelledError where the crew was stopped meanwhile."""
-        self._blocked.discard(threading.get_ident())
+        with self._change:
+            self._blocked.discard(threading.get_ident())
         self.check()
 
     def check(self) -> None:
@@ -90,24 +102,31 @@ class Crew:
             raise CancelledError
 
     def _work(self) -> None:
-        while True:
+        try:
+            while True:
+                job, group = self._next()
+                if job is not None:
+                    self._run(job)
+                elif group is not None:
+                    self._do(group)
+                else:
+                    return
+        finally:
             with self._change:
-                job = group = None
-                while True:
-                    if self._jobs and not self._errors:
-                        job = self._jobs.popleft()
-                        self._running += 1
-                        break
-                    group = next((group for group in self._groups if group.parts), None)
-                    if group is not None:
-                        break
-                    if not self._running:
-                        return
-                    self._change.wait()
-            if job is not None:
-                self._run(job)
-            elif group is not None:
-                self._do(group)
+                self._ended += 1
+                self._change.notify_all()
+
+    def _next(self) -> tuple[Callable[[], None] | None, _Group | None]:
+        """A job, or else a group with parts to do; neither when all is done."""
+        with self._change:
+            while True:
+                if self._jobs and not self._stopped:
+                    self._running += 1
+                    return self._jobs.popleft(), None
+                group = next((group for group in self._groups if group.parts), None)
+                if group is not None or not self._running:
+                    return None, group
+                self._change.wait()
 
     def _run(self, job: Callable[[], None]) -> None:
         error: BaseException | None = None
@@ -144,12 +163,6 @@ class Crew:
             if not group.active:
                 self._change.notify_all()
         return True
-
-    def _stop(self) -> None:
-        with self._change:
-            self._stopped = True
-            self._jobs.clear()
-            self._change.notify_all()
 
 
 class _Group:

@@ -42,7 +42,7 @@ def expand(data: Buffer, member: Member, wheel: str) -> bytes | bytearray:
     if member.method == DEFLATED and _libdeflate is not None and member.size < STREAM_FROM:
         with memoryview(data) as view, view[member.start : member.start + member.compressed_size] as compressed:
             try:
-                content = _libdeflate.deflate_decompress(compressed, member.size)
+                content: bytearray = _libdeflate.deflate_decompress(compressed, member.size)
             except Exception as error:  # deflate.DeflateError derives from Exception alone
                 raise _corrupt(wheel, member, str(error)) from None
         if len(content) != member.size:

@@ -29,6 +29,7 @@ from envdsl.realise.layer import FACTS
 from envdsl.realise.realisation import Realisation, RealisedLayer
 from envdsl.realise.steps import Steps
 from envdsl.reporter import Reporter
+from envdsl.store.failures import failures
 from envdsl.store.store import Store
 
 Fetch: TypeAlias = Callable[[Sequence[WheelFile]], None]
@@ -229,12 +230,25 @@ class _Run:
     def _record(self, todo: Plan, locks: Mapping[str, bytes]) -> None:
         """Keep for the record how each layer that was built came to be: its derivations, its lock."""
         layout = self._store.layout
-        for layer in todo.layers:
-            for derivation in self._closure(layer):
-                _write_once(layout.drv / f"{store_hash(derivation.key)}.json", derivation.canonical())
-        for name in self._names:
-            if name in locks:
-                _write_once(layout.locks / f"{self._graph.layers[name].id}.toml", locks[name])
+        records = {
+            layout.drv / f"{store_hash(derivation.key)}.json": derivation.canonical()
+            for layer in todo.layers
+            for derivation in self._closure(layer)
+        }
+        records |= {
+            layout.locks / f"{self._graph.layers[name].id}.toml": locks[name] for name in self._names if name in locks
+        }
+        missing = [(path, content) for path, content in records.items() if not path.exists()]
+        if not missing:
+            return
+        with failures("record what was built", layout.root):
+            temporary = self._store.temporary("records")
+            for path, content in missing:
+                # Named by content: whoever is first has written the same.
+                written = temporary / path.name
+                written.write_bytes(content)
+                written.replace(path)
+            temporary.rmdir()
 
     def _closure(self, layer: Layer) -> Iterable[Derivation]:
         found: dict[str, Derivation] = {}
@@ -245,15 +259,6 @@ class _Run:
                 found[derivation.key] = derivation
                 pending += derivation.dependencies()
         return found.values()
-
-
-def _write_once(path: Path, content: bytes) -> None:
-    """Content-named, so whoever was first has written the same."""
-    if path.exists():
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)
 
 
 def _raise_all(errors: Sequence[BaseException]) -> None:

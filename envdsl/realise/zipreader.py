@@ -331,6 +331,8 @@ def _check_local(data: Buffer, header: _Header, end: int, wheel: str) -> int:
         raise refusal(wheel, "zip-overlap", "overlaps what follows it", member=header.name)
     if data[offset : offset + 4] != _LOCAL_SIGNATURE:
         raise refusal(wheel, "zip-local-header", "has no local header where the directory says", member=header.name)
+    name_length: int
+    extra_length: int
     _, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = _LOCAL.unpack_from(data, offset)
     position = offset + _LOCAL.size
     if data[position : position + name_length] != header.raw_name:

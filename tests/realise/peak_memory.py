@@ -1,4 +1,4 @@
-"""Unpack a wheel and print how much anonymous memory that took at its peak, in KB. Run by a test, in a process of its own."""
+"""Unpack a wheel and print how much anonymous memory that took at its peak, in KB (run by a test, as a process)."""
 
 import hashlib
 import sys
