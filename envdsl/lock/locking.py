@@ -8,27 +8,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
 
 from envdsl.errors import Diagnostic, EnvdslError
 from envdsl.evaluate.spec import LayerSpec
-from envdsl.lock import tags
 from envdsl.lock.cutoff import cutoff
 from envdsl.lock.freshness import digest_of, resolution_inputs, staleness
 from envdsl.lock.index import IndexConfiguration
 from envdsl.lock.local import LocalWheels
-from envdsl.lock.lock import BaseReference, Lock, LockedPackage, LockedWheel
+from envdsl.lock.lock import BaseReference, Lock
 from envdsl.lock.measure import Measurer
 from envdsl.lock.pylock import finish, read_lock
-from envdsl.lock.question import Answer, Distribution
 from envdsl.lock.recovery import recover_pins
-from envdsl.lock.resolver import Resolution, Resolver
+from envdsl.lock.resolver import Resolver
+from envdsl.lock.selection import Place, Selection
 from envdsl.lock.uv import Uv
-from envdsl.model.names import LayerKind, Platform
-from envdsl.redaction import public_url
+from envdsl.model.names import LayerKind
 from envdsl.reporter import Reporter
 
-Place: TypeAlias = Path | str
 _REPAIRABLE = frozenset({"lock-merge-conflict", "lock-damaged", "lock-inconsistent"})
 
 
@@ -110,8 +106,8 @@ def lock_layer(
             if package.name not in moved
         }
         measurer = Measurer(uv.configuration, {wheel.sha256: wheel.size for wheel in kept.values()})
-        builder = _Builder(spec, base, local, path.parent, options.urls, measurer, kept)
-        packages = builder.packages(resolution)
+        selection = Selection(spec, base, local, path.parent, options.urls, measurer, kept)
+        packages = selection.packages(resolution)
     for name in local.names:
         if name not in resolution.pins and local.of_name(name)[0].span is not None:
             _warn_unused(name, local, reporter)
@@ -128,106 +124,7 @@ def lock_layer(
         recorded=inputs,
     )
     text, lock = finish(lock, path)
-    return Locked(text, lock, resolved=True, places=builder.places)
-
-
-class _Builder:
-    """Makes locked packages out of a resolution: the best wheel for each platform, and the increment over a base."""
-
-    def __init__(
-        self,
-        spec: LayerSpec,
-        base: Lock | None,
-        local: LocalWheels,
-        locks: Path,
-        urls: bool,
-        measurer: Measurer,
-        kept: Mapping[tuple[str, str, Platform], LockedWheel],
-    ) -> None:
-        self._spec = spec
-        self._local = local
-        self._locks = locks
-        self._urls = urls
-        self._measurer = measurer
-        self._kept = kept
-        self._base = {package.name: package for package in base.packages} if base else {}
-        self.places: dict[str, tuple[Place, ...]] = {}
-
-    def packages(self, resolution: Resolution) -> tuple[LockedPackage, ...]:
-        known = {*resolution.pins, *self._base}
-        packages = []
-        for name, version in sorted(resolution.pins.items()):
-            platforms = self._needed(name, resolution.answers)
-            if platforms:
-                wheels = tuple(
-                    (platform, self._wheel(name, version, platform, resolution.answers)) for platform in platforms
-                )
-                dependencies = tuple(sorted(resolution.dependencies.get(name, set()) & known))
-                packages.append(LockedPackage(name, version, wheels, dependencies))
-        return tuple(packages)
-
-    def _needed(self, name: str, answers: Mapping[Platform, Answer]) -> list[Platform]:
-        """The platforms where the layer has to bring ``name``. Markers tell machines apart, not C libraries, so a
-        package that one platform of a machine needs is there on all of them."""
-        platforms = [
-            platform
-            for platform, answer in answers.items()
-            if name in answer.packages and not (name in self._base and self._base[name].wheel(platform))
-        ]
-        machines = {platform.machine for platform in platforms}
-        return sorted(platform for platform in answers if platform.machine in machines)
-
-    def _wheel(self, name: str, version: str, platform: Platform, answers: Mapping[Platform, Answer]) -> LockedWheel:
-        if name in self._local:
-            wheel = self._local.best(name, self._spec.python, platform)
-            if wheel is None:
-                raise self._no_wheel(name, platform, [w.path.name for w in self._local.of_name(name)])
-            self.places[wheel.sha256] = (wheel.path,)
-            size = wheel.path.stat().st_size
-            return LockedWheel(wheel.path.name, wheel.sha256, size, path=_relative(wheel.path, self._locks))
-        offers: dict[str, Distribution] = {}
-        for answer in (answers[platform], *answers.values()):
-            if name in answer.packages:
-                for offer in answer.packages[name].wheels:
-                    offers.setdefault(offer.filename, offer)
-        kept = self._kept.get((name, version, platform))
-        if kept is not None and kept.filename in offers:
-            filename: str | None = kept.filename
-        else:
-            filename = tags.best(offers, self._spec.python, platform)
-        if filename is None:
-            raise self._no_wheel(name, platform, offers)
-        offer = self._measurer.complete(offers[filename])
-        assert offer.sha256 is not None
-        assert offer.size is not None
-        if kept is not None and kept.filename == filename and kept.sha256 != offer.sha256:
-            raise self._other_bytes(name, kept, offer)
-        place: Place = public_url(offer.url or "") if offer.path is None else offer.path.resolve()
-        self.places[offer.sha256] = (place,)
-        url = kept.url if kept is not None and kept.filename == filename else None
-        if self._urls and url is None:
-            url = place if isinstance(place, str) else place.as_uri()
-        return LockedWheel(offer.filename, offer.sha256, offer.size, url=url if self._urls else None)
-
-    def _other_bytes(self, name: str, kept: LockedWheel, offer: Distribution) -> EnvdslError:
-        return EnvdslError.of(
-            "lock-hash-mismatch",
-            f"{offer.path or public_url(offer.url or '')} has the sha256 {offer.sha256}, and the lock of "
-            f"`{self._spec.name}` pins {kept.sha256} for {kept.filename}",
-            span=self._spec.span,
-            hint="a released file does not change: ask who changed it; "
-            f"`envdsl lock {self._spec.name} --upgrade-package {name}` accepts it",
-        )
-
-    def _no_wheel(self, name: str, platform: Platform, offers: object) -> EnvdslError:
-        there = ", ".join(sorted(offers)) if isinstance(offers, list | dict) else ""
-        return EnvdslError.of(
-            "lock-no-wheel-for-platform",
-            f"{name} has no wheel for {platform} with Python {self._spec.python}",
-            span=self._spec.span,
-            hint=f"there are: {there}",
-            details={"layer": self._spec.name, "platform": str(platform), "package": name},
-        )
+    return Locked(text, lock, resolved=True, places=selection.places)
 
 
 def _check_base(spec: LayerSpec, base: Lock | None) -> None:
@@ -262,14 +159,6 @@ def _names_urls(lock: Lock) -> bool | None:
     """Whether a lock names URLs; None where it could not, having none but local wheels."""
     wheels = [wheel for package in lock.packages for _, wheel in package.platforms if wheel.path is None]
     return any(wheel.url for wheel in wheels) if wheels else None
-
-
-def _relative(path: Path, directory: Path) -> str:
-    """``path`` as a lock in ``directory`` names it: never to be taken for a file of the wheelhouse."""
-    import os
-
-    relative = Path(os.path.relpath(path, directory.resolve())).as_posix()
-    return relative if relative.startswith("../") else f"./{relative}"
 
 
 @contextmanager

@@ -9,7 +9,6 @@ the original could change it later.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from blake3 import blake3
-
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.graph.derivation import WheelFile
+from envdsl.realise.partial import Partial, WrongBytesError
 from envdsl.reporter import Reporter, Task
 from envdsl.store.failures import failures
 from envdsl.store.store import Store
@@ -135,12 +133,12 @@ class Fetcher:
                     listing=listing,
                 )
 
-    def _fill(self, wheel: WheelFile, partial: _Partial) -> None:
+    def _fill(self, wheel: WheelFile, partial: Partial) -> None:
         """Make ``partial`` the whole and verified file from the first candidate that has it."""
         if partial.size >= wheel.size:
             try:
                 partial.verify(wheel)
-            except _WrongBytesError:
+            except WrongBytesError:
                 partial.restart()
             else:
                 return
@@ -152,7 +150,7 @@ class Fetcher:
                 continue
             try:
                 self._take(candidate, wheel, partial)
-            except _WrongBytesError as error:
+            except WrongBytesError as error:
                 wrong.append(f"{candidate.label} ({error})")
                 partial.restart()
             except _UnreachableError as error:
@@ -174,8 +172,8 @@ class Fetcher:
         except EnvdslError as error:
             unreachable.extend(diagnostic.message for diagnostic in error.diagnostics)
 
-    def _take(self, candidate: Candidate, wheel: WheelFile, partial: _Partial) -> None:
-        """Raises :class:`_WrongBytesError`, :class:`_UnreachableError`."""
+    def _take(self, candidate: Candidate, wheel: WheelFile, partial: Partial) -> None:
+        """Raises :class:`WrongBytesError`, :class:`_UnreachableError`."""
         if candidate.path is not None:
             partial.restart()
             for chunk in _read(candidate.path):
@@ -186,7 +184,7 @@ class Fetcher:
         self._download(candidate, wheel, partial)
         try:
             partial.verify(wheel)
-        except _WrongBytesError:
+        except WrongBytesError:
             if not continued:
                 raise
             # Its beginning came from elsewhere or from an earlier run: give this candidate a fair chance.
@@ -194,7 +192,7 @@ class Fetcher:
             self._download(candidate, wheel, partial)
             partial.verify(wheel)
 
-    def _download(self, candidate: Candidate, wheel: WheelFile, partial: _Partial) -> None:
+    def _download(self, candidate: Candidate, wheel: WheelFile, partial: Partial) -> None:
         import requests
         import urllib3
 
@@ -217,7 +215,7 @@ class Fetcher:
                 self._retries.wait(fruitless, retry_after(error))
         raise _UnreachableError(f"the connection broke {_MOST_BREAKS} times")
 
-    def _stream(self, candidate: Candidate, partial: _Partial) -> None:
+    def _stream(self, candidate: Candidate, partial: Partial) -> None:
         headers = {"Accept-Encoding": "identity"}
         if partial.size:
             headers["Range"] = f"bytes={partial.size}-"
@@ -250,7 +248,7 @@ class Fetcher:
         return session
 
     @contextmanager
-    def _partial(self, wheel: WheelFile, task: Task) -> Iterator[_Partial]:
+    def _partial(self, wheel: WheelFile, task: Task) -> Iterator[Partial]:
         """The file to fill, with what an earlier run has left of it; unfinished, it is kept for the next run."""
         directory = self._store.temporary(f"fetch-{wheel.filename}")
         kept = self._store.layout.cache / "downloads" / wheel.sha256
@@ -259,7 +257,7 @@ class Fetcher:
             kept.rename(path)
         except FileNotFoundError:
             path.touch()
-        partial = _Partial(path, wheel.size, task)
+        partial = Partial(path, wheel.size, task)
         try:
             yield partial
         except BaseException:
@@ -332,55 +330,6 @@ def _read(path: Path) -> Iterator[bytes]:
                 yield chunk
     except OSError as error:
         raise _UnreachableError(error.strerror or "cannot be read") from error
-
-
-class _Partial:
-    """A file that grows, hashed as it does. Progress counts each byte of the wheel once, however often it came."""
-
-    def __init__(self, path: Path, expected: int, task: Task) -> None:
-        self.path = path
-        self.size = 0
-        self._expected = expected
-        self._task = task
-        self._reported = 0
-        self._file = path.open("r+b")
-        self.sha256 = hashlib.sha256()
-        self.blake3 = blake3()
-        while chunk := self._file.read(_CHUNK):
-            self._count(chunk)
-
-    def append(self, chunk: bytes) -> None:
-        if self.size + len(chunk) > self._expected:
-            raise _WrongBytesError(f"more than {self._expected} bytes")
-        self._file.write(chunk)
-        self._count(chunk)
-
-    def restart(self) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-        self.size = 0
-        self.sha256 = hashlib.sha256()
-        self.blake3 = blake3()
-
-    def verify(self, wheel: WheelFile) -> None:
-        """Raises :class:`_WrongBytesError`."""
-        if self.size != wheel.size or self.sha256.hexdigest() != wheel.sha256:
-            raise _WrongBytesError(f"sha256 {self.sha256.hexdigest()}, {self.size} bytes")
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _count(self, chunk: bytes) -> None:
-        self.size += len(chunk)
-        self.sha256.update(chunk)
-        self.blake3.update(chunk)
-        if self.size > self._reported:
-            self._task.advance(min(self.size, self._expected) - self._reported)
-            self._reported = min(self.size, self._expected)
-
-
-class _WrongBytesError(Exception):
-    """A candidate's bytes are not the wheel's."""
 
 
 class _UnreachableError(Exception):
