@@ -13,9 +13,9 @@ from rich.table import Table
 
 
 def main() -> None:
-    found = sorted({(item.name, item.version, _layer(Path(str(item.locate_file(""))))) for item in distributions()})
+    found = {(item.name.lower(), item.version, _layer(Path(str(item.locate_file(""))))) for item in distributions()}
     table = Table("package", "version", "layer")
-    for row in found:
+    for row in sorted(found):
         table.add_row(*row)
     Console(width=60).print(table)
     print(f"{inflect.engine().number_to_words(len(found)).capitalize()} packages, Python 3.{sys.version_info.minor}.")

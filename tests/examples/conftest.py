@@ -35,6 +35,7 @@ def run_readme(tmp_path: Path, store: Path) -> Callable[[Path], None]:
         "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "ENVDSL_STORE": str(store),
+        "PYTHONUNBUFFERED": "1",  # what a command prints to stdout and to stderr comes in order, as on a terminal
         "NO_COLOR": "1",
         "COLUMNS": "100",
     }

@@ -10,8 +10,8 @@ A block is a terminal as a reader sees it::
     [exit status 1]
 
 A line that begins with ``$`` is a command, the lines after it are what it prints (stdout and stderr together). ``…``
-stands for anything within a line, and alone on a line for any number of lines. ``[exit status N]`` ends the output of
-a command that is meant to fail.
+stands for anything within a line, and alone on a line for any number of lines. Spaces and tabs are alike.
+``[exit status N]`` ends the output of a command that is meant to fail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Step:
     status: int
 
     def matches(self, printed: str) -> bool:
-        return re.fullmatch(_pattern(self.output), printed.rstrip("\n"), re.DOTALL) is not None
+        return re.fullmatch(_pattern(self.output), "\n" + printed.rstrip("\n"), re.DOTALL) is not None
 
 
 def steps(markdown: str) -> Iterator[Step]:
@@ -71,12 +71,13 @@ def run(readme: Path, *, environment: Mapping[str, str]) -> None:
 
 
 def _pattern(output: str) -> str:
-    """A regular expression for ``output``; a line that is ``…`` alone takes its line break with it."""
-    lines = []
-    for number, line in enumerate(output.split("\n")):
-        if line == "…":
-            lines.append("(?:\n.*)?" if number else "(?:.*)?")
-        else:
-            text = "[^\n]*?".join(re.escape(part) for part in line.split("…"))
-            lines.append(f"\n{text}" if number else text)
-    return "".join(lines)
+    """A regular expression for ``output`` with each of its lines, and of what was printed, led by a line break."""
+    return "".join("(?:\n.*)?" if line == "…" else "\n" + _line(line) for line in output.split("\n"))
+
+
+def _line(text: str) -> str:
+    return "[^\n]*?".join(_literal(part) for part in text.split("…"))
+
+
+def _literal(text: str) -> str:
+    return "[ \t]+".join(re.escape(part) for part in re.split("[ \t]+", text))

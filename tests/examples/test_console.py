@@ -16,6 +16,10 @@ $ printf 'one\\ntwo\\nthree\\n'
 one
 …
 three
+$ printf 'a \\t b\\n'
+…
+a b
+…
 $ echo "$WHO" >&2
 some…dy
 ```
@@ -38,7 +42,7 @@ def _run(tmp_path: Path, text: str) -> None:
 
 def test_a_true_readme_passes(tmp_path: Path) -> None:
     _run(tmp_path, README)
-    assert [step.command for step in console.steps(README)][2:] == ["exit 3", "true"]
+    assert [step.command for step in console.steps(README)][3:] == ["exit 3", "true"]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,8 @@ def test_a_true_readme_passes(tmp_path: Path) -> None:
     [
         ("one\n…", "two\n…"),
         ("…\nthree", "three"),
+        ("a b", "a  c"),
+        ("a b", "a b b"),
         ("some…dy", "some…thing"),
         ("[exit status 3]", "[exit status 4]"),
         ("[exit status 3]\n", ""),
