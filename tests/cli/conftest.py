@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,11 +55,31 @@ Cli = Callable[..., Result]
 
 
 @pytest.fixture(scope="session")
-def interpreter_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a managed interpreter of the Python that runs the tests; shared by the tests of one worker."""
-    store = tmp_path_factory.mktemp("store")
+def pristine_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a managed interpreter of the Python that runs the tests, and nothing else."""
+    store = tmp_path_factory.mktemp("pristine") / "store"
     assert group.run(["python", "install", PYTHON, "--offline", "--store", str(store), "-q"]) == 0
     return store
+
+
+@pytest.fixture(scope="session")
+def interpreter_store(pristine_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store that the tests of one worker share; what is in one never changes."""
+    return clone(pristine_store, tmp_path_factory.mktemp("shared") / "store")
+
+
+def clone(store: Path, place: Path) -> Path:
+    """A store of one's own in no time: its files are hard links, its database is a copy."""
+
+    def link_or_copy(source: str, target: str) -> str:
+        if Path(source).parent == store:
+            shutil.copy2(source, target)
+        else:
+            os.link(source, target)
+        return target
+
+    shutil.copytree(store, place, copy_function=link_or_copy, symlinks=True)
+    return place
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import LAYERS, PYTHON, Cli
+from tests.cli.conftest import LAYERS, PYTHON, Cli, clone
 
 CHECKS = {
     "store", "disk", "kernel", "user-namespaces", "apparmor", "bubblewrap", "isolation", "network", "seccomp",
@@ -16,9 +16,9 @@ CHECKS = {
 
 
 @pytest.fixture
-def own_store(run: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_store(run: Cli, pristine_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store of this test's own: what it deletes or damages is nobody else's."""
-    store = tmp_path / "own-store"
+    store = clone(pristine_store, tmp_path / "own-store")
     monkeypatch.setenv("ENVDSL_STORE", str(store))
     assert run("ensure").status == 0
     return store
