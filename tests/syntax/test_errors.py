@@ -43,7 +43,7 @@ def told(diagnostic: Diagnostic) -> str:
     return f"{diagnostic.code}: {diagnostic.message} ({diagnostic.hint})"
 
 
-@pytest.mark.parametrize("text", chunks())
+@pytest.mark.parametrize("text", list(chunks()))
 def test_each_error_is_reported_at_its_line_in_the_words_of_the_writer(text: str) -> None:
     """Issue 2.3: all errors of a file, each with code, place and hint."""
     expected = expectations(text)
