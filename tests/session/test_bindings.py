@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,6 +159,20 @@ def test_creating_a_session_again_is_the_same_session(
     assert bind(store, interpreter, "again", office) == first
     assert run(first, "true") == ""
     assert (first.directory / "cache" / "kept").exists()
+
+
+def test_many_may_create_and_rebase_a_session_at_once(
+    store: Store, interpreter: Interpreter, office: BoundLayer
+) -> None:
+    manifest = compose("busy", [office], interpreter, store.layout)
+
+    def act(number: int) -> object:
+        return bindings.rebase(store, manifest) if number % 2 else bindings.create(store, manifest)
+
+    bindings.create(store, manifest)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(not result or isinstance(result, bindings.Session) for result in pool.map(act, range(12)))
+    assert run(bindings.show(store.layout, "busy"), "docx-version") == "1.1\n"
 
 
 def test_a_name_that_is_taken_is_refused_with_what_differs(
