@@ -46,7 +46,9 @@ def collect(project: Project, *, dry_run: bool) -> Collected:
         # Asked for when nobody else can change the store: a session made meanwhile keeps its layers.
         return locked.union(*bindings.roots(layout).values())
 
-    return gc.collect(project.store, roots, dry_run=dry_run, reporter=project.reporter)
+    collected = gc.collect(project.store, roots, dry_run=dry_run, reporter=project.reporter)
+    bindings.prune(layout, dry_run=dry_run)
+    return collected
 
 
 def _locked_keys(project: Project) -> set[str]:

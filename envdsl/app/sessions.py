@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.names import LayerId, LayerKind
@@ -90,12 +90,16 @@ def remove(project: Project, name: str) -> None:
     bindings.remove(project.store, name)
 
 
-def limits(*, timeout: float | None, memory: str | None, cpus: float | None, pids: int | None) -> Limits:
-    """Limits from the command line. Raises :class:`EnvdslError` ``app-limit`` for one that makes no sense."""
-    from envdsl.sandbox.limits import Limits, parse_size
+def _limits(
+    session: Session, *, timeout: float | None, memory: str | None, cpus: float | None, pids: int | None
+) -> Limits:
+    """Limits of one run: the session's own where none is asked for. Raises ``app-limit`` for one without sense."""
+    from envdsl.sandbox.limits import parse_size
 
     try:
-        return Limits(memory=parse_size(memory) if memory else None, cpus=cpus, pids=pids, timeout=timeout)
+        asked = {"timeout": timeout, "memory": parse_size(memory) if memory else None, "cpus": cpus, "pids": pids}
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        return replace(session.manifest.limits.of_run(), **given)
     except ValueError as error:
         raise EnvdslError.of("app-limit", str(error), exit_status=ExitStatus.USAGE) from error
 
@@ -105,20 +109,29 @@ def run(
     name: str,
     command: Sequence[str],
     *,
-    limits: Limits,
+    timeout: float | None = None,
+    memory: str | None = None,
+    cpus: float | None = None,
+    pids: int | None = None,
     environment: Sequence[str] = (),
     mounts: Sequence[str] = (),
 ) -> int:
-    """Run ``command`` in the session's sandbox, with our standard streams; returns its exit status."""
+    """Run ``command`` in the session's sandbox, with our standard streams; returns its exit status.
+
+    The options are spelled as on the command line. Raises :class:`EnvdslError` (``app-limit``, ``app-variable``,
+    ``app-mount``: exit status USAGE) for one that makes no sense.
+    """
     from envdsl.sandbox import bwrap, launch
-    from envdsl.session.bindings import shared_directory
+    from envdsl.session import bindings
     from envdsl.session.compose import plan
 
     session = show(project, name)
+    limits = _limits(session, timeout=timeout, memory=memory, cpus=cpus, pids=pids)
+    bindings.trim_cache(session)
     outcome = launch.run(
         plan(session.manifest),
         command,
-        bwrap=bwrap.find(shared_directory(project.store.layout)),
+        bwrap=bwrap.find(bindings.shared_directory(project.store.layout)),
         limits=limits,
         environment=dict(_variable(item) for item in environment),
         mounts=[_mount(item) for item in mounts],

@@ -159,5 +159,14 @@ def run(
 
     if command[0] == "--":
         command = command[1:]
-    limits = sessions.limits(timeout=timeout, memory=memory, cpus=cpus, pids=pids)
-    return sessions.run(project, name, command, limits=limits, environment=environment, mounts=mounts)
+    return sessions.run(
+        project,
+        name,
+        command,
+        timeout=timeout,
+        memory=memory,
+        cpus=cpus,
+        pids=pids,
+        environment=environment,
+        mounts=mounts,
+    )
