@@ -8,8 +8,8 @@ has another digest: Lark makes its tables in each process then, until ``python -
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +18,24 @@ from envdsl.syntax.tables import PASS_THROUGH, Tables
 
 STARTS = ("file", "expression")
 _UNBOUNDED = 9999  # widths only order the terminals, and what is unbounded differs between versions of Python
-_TABLES = "layer.json"
+_TABLES = Path(__file__).with_name("layer.json")
 
 
 def grammar_text() -> str:
     """The grammar: package data of an installed envdsl, or ``grammar/`` of a checkout."""
-    packaged = files("envdsl") / "grammar" / "layer.lark"
-    if packaged.is_file():
-        return packaged.read_text(encoding="utf-8")
-    checkout = Path(__file__).resolve().parents[2] / "grammar" / "layer.lark"
-    return checkout.read_text(encoding="utf-8")
+    package = Path(__file__).resolve().parents[1]  # importlib.resources would take longer to import than all this
+    for root in (package, package.parent):
+        with suppress(FileNotFoundError):
+            return (root / "grammar" / "layer.lark").read_text(encoding="utf-8")
+    raise RuntimeError("this installation of envdsl lacks its grammar, envdsl/grammar/layer.lark")
 
 
 @cache
 def tables() -> Tables:
     """The tables of the language, loaded once in a process and only when something is parsed."""
     grammar = grammar_text()
-    stored = files(__package__) / _TABLES
-    if stored.is_file():
-        data = json.loads(stored.read_bytes())
+    with suppress(FileNotFoundError):
+        data = json.loads(_TABLES.read_bytes())
         if data["grammar"] == digest(grammar):
             return Tables.of(data)
     return Tables.of(generate(grammar))
@@ -127,4 +126,4 @@ def encode(data: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name(_TABLES).write_text(encode(generate(grammar_text())), encoding="utf-8")
+    _TABLES.write_text(encode(generate(grammar_text())), encoding="utf-8")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
-from importlib.resources import files
+from pathlib import Path
 
 import lark
 import pytest
@@ -14,7 +14,7 @@ from envdsl.syntax.tables import Tables
 
 def test_the_tables_that_travel_are_those_of_the_grammar() -> None:
     """If this fails: `python -m envdsl.syntax.grammar`."""
-    stored = (files("envdsl.syntax") / "layer.json").read_text(encoding="utf-8")
+    stored = Path(grammar.__file__).with_name("layer.json").read_text(encoding="utf-8")
     assert stored == grammar.encode(grammar.generate(grammar.grammar_text()))
 
 
