@@ -18,7 +18,7 @@ import select
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from types import TracebackType
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.graph.derivation import MAGIC_NUMBERS
 from envdsl.model.names import PythonVersion
+from envdsl.realise.crew import Cancelled
 from envdsl.realise.writer import TreeWriter
 from envdsl.store.treehash import Entry, Listing
 
@@ -87,7 +88,7 @@ class Compiler:
 
         Files that are not valid source of this release (templates, Python 2) are skipped, as pip does it.
         Raises EnvdslError ``bytecode-interpreter`` where the interpreter does not run or is of another release,
-        CancelledError where :meth:`close` was called meanwhile.
+        :class:`~envdsl.realise.crew.Cancelled` where :meth:`close` was called meanwhile.
         """
         writer = TreeWriter(root)
         skipped: list[str] = []
@@ -96,7 +97,7 @@ class Compiler:
         def work(batch: Sequence[Entry]) -> None:
             for entry, pyc in self._compile(unpacked, batch):
                 if pyc:
-                    writer.write(self._target(entry.path), [pyc])
+                    writer.write(self._target(entry.path), pyc)
                 else:
                     (skipped if pyc is not None else crashed).append(entry.path)
 
@@ -108,6 +109,8 @@ class Compiler:
         for future in futures:
             if not future.cancelled():
                 future.result()
+        if self._closing:
+            raise Cancelled
         writer.seal()
         return Compiled(Listing(writer.entries), tuple(sorted(skipped)), tuple(sorted(crashed)))
 
@@ -129,7 +132,7 @@ class Compiler:
             except (_WorkerDiedError, BrokenPipeError):
                 self._discard()
                 if self._closing:
-                    raise CancelledError from None
+                    raise Cancelled from None
                 entry = rest.pop(0)
                 yield entry, self._alone(unpacked, entry)
 

@@ -8,15 +8,18 @@ which legacy namespace packages declare themselves: each of them does what all t
 
 from __future__ import annotations
 
-import ast
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envdsl.errors import Diagnostic, EnvdslError
 from envdsl.store.treehash import Entry, Listing
+
+if TYPE_CHECKING:
+    import ast
 
 MAX_REPORTED = 20
 _MAX_NAMESPACE_INIT = 16 << 10
@@ -143,6 +146,8 @@ class _Claims:
 
 def is_namespace_declaration(path: Path) -> bool:
     """Whether an ``__init__.py`` only declares a legacy namespace package (by ``pkg_resources`` or ``pkgutil``)."""
+    import ast
+
     if path.stat().st_size > _MAX_NAMESPACE_INIT:
         return False
     try:
@@ -153,6 +158,8 @@ def is_namespace_declaration(path: Path) -> bool:
 
 
 def _declares(body: Sequence[ast.stmt]) -> bool:
+    import ast
+
     return any(
         isinstance(node, ast.Call) and _called(node) in ("declare_namespace", "extend_path")
         for statement in body
@@ -161,6 +168,8 @@ def _declares(body: Sequence[ast.stmt]) -> bool:
 
 
 def _is_harmless(statement: ast.stmt) -> bool:
+    import ast
+
     match statement:
         case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
             return True
@@ -175,6 +184,8 @@ def _is_harmless(statement: ast.stmt) -> bool:
 
 
 def _called(call: ast.Call) -> str:
+    import ast
+
     match call.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

@@ -11,12 +11,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
 _WAKE = 0.25  # seconds
+
+
+class Cancelled(Exception):  # noqa: N818 (it is no error)
+    """The crew was stopped."""
 
 
 class Crew:
@@ -66,7 +69,7 @@ class Crew:
     def share(self, work: Callable[[Item], Any], parts: Sequence[Item]) -> None:
         """Called by a job: do ``work`` for all ``parts``, with the help of whoever is free.
 
-        Raises the exception of the first part that failed (no further part begins then), or CancelledError.
+        Raises the exception of the first part that failed (no further part begins then), or Cancelled.
         """
         group = _Group(work, deque(parts))
         with self._change:
@@ -91,15 +94,15 @@ class Crew:
             self._change.notify_all()
 
     def unblocked(self) -> None:
-        """Raises CancelledError where the crew was stopped meanwhile."""
+        """Raises Cancelled where the crew was stopped meanwhile."""
         with self._change:
             self._blocked.discard(threading.get_ident())
         self.check()
 
     def check(self) -> None:
-        """Raises CancelledError where the crew was stopped."""
+        """Raises Cancelled where the crew was stopped."""
         if self._stopped:
-            raise CancelledError
+            raise Cancelled
 
     def _work(self) -> None:
         try:

@@ -9,29 +9,38 @@ them release the interpreter's lock.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from envdsl.errors import EnvdslError
 from envdsl.realise.refusal import refusal
-from envdsl.realise.zipreader import DEFLATED, STORED, Buffer, Member
+from envdsl.realise.zipdirectory import DEFLATED, STORED, Buffer
+from envdsl.realise.zipreader import Member
 
 STREAM_FROM = 24 << 20
 _BLOCK_IN = 1 << 18
 _BLOCK_OUT = 1 << 20
 
 
-def _import(name: str) -> Any:
+_crc32: Any
+_whole: Any
+try:
+    import deflate
+
+    _crc32, _whole = deflate.crc32, deflate.deflate_decompress
+except ImportError:
+    _crc32, _whole = zlib.crc32, None
+
+
+@cache
+def _streaming() -> Any:
+    """A module with zlib's interface."""
     try:
-        return import_module(name)
+        return import_module("isal.isal_zlib")
     except ImportError:
-        return None
-
-
-_libdeflate = _import("deflate")
-_streaming = _import("isal.isal_zlib") or zlib
-_crc32: Callable[..., int] = (_libdeflate or _streaming).crc32
+        return zlib
 
 
 def expand(data: Buffer, member: Member, wheel: str) -> bytes | bytearray:
@@ -39,12 +48,13 @@ def expand(data: Buffer, member: Member, wheel: str) -> bytes | bytearray:
 
     Raises EnvdslError ``intake-zip-corrupt`` for data that are not what the headers say.
     """
-    if member.method == DEFLATED and _libdeflate is not None and member.size < STREAM_FROM:
-        with memoryview(data) as view, view[member.start : member.start + member.compressed_size] as compressed:
-            try:
-                content: bytearray = _libdeflate.deflate_decompress(compressed, member.size)
-            except Exception as error:  # deflate.DeflateError derives from Exception alone
-                raise _corrupt(wheel, member, str(error)) from None
+    if member.method == DEFLATED and _whole is not None and member.size < STREAM_FROM:
+        try:
+            # A slice of the map is a copy, of what is read anyway; a view would have to be released everywhere.
+            compressed = data[member.start : member.start + member.compressed_size]
+            content: bytearray = _whole(compressed, member.size)
+        except Exception as error:  # deflate.DeflateError derives from Exception alone
+            raise _corrupt(wheel, member, str(error)) from None
         if len(content) != member.size:
             raise _corrupt(wheel, member, f"it holds {len(content)} bytes, not {member.size}")
         if _crc32(content) != member.crc:
@@ -91,7 +101,7 @@ def _blocks(data: Buffer, member: Member, wheel: str) -> Iterator[bytes]:
 
 
 def _deflated(data: Buffer, member: Member, wheel: str) -> Iterator[bytes]:
-    decompressor = _streaming.decompressobj(-zlib.MAX_WBITS)
+    decompressor = _streaming().decompressobj(-zlib.MAX_WBITS)
     stop = member.start + member.compressed_size
     for position in range(member.start, stop, _BLOCK_IN):
         pending = data[position : min(position + _BLOCK_IN, stop)]

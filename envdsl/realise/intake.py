@@ -24,7 +24,8 @@ from envdsl.graph.derivation import Unpack
 from envdsl.realise.inflate import expand
 from envdsl.realise.record import Row, check_complete, read_record
 from envdsl.realise.refusal import printable, refusal
-from envdsl.realise.zipreader import Buffer, Member, read_members
+from envdsl.realise.zipdirectory import Buffer
+from envdsl.realise.zipreader import Member, read_members
 
 MAX_METADATA = 32 << 20
 _HASH_BLOCK = 8 << 20

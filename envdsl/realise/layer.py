@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,7 +68,7 @@ def link_layer(layer: Layer, parts: Sequence[Part], root: Path, *, below: Owner 
     link_files(((path, str(tree)) for path, (_, tree) in files.items()), root)
     imports = [import_names(part.listing) for part in parts]
     writer = TreeWriter(root)
-    writer.write(FACTS, [canonical_json(_facts(layer, parts, imports, ownership, files))])
+    writer.write(FACTS, canonical_json(_facts(layer, parts, imports, ownership, files)))
     return Farm(_listing(parts, files, writer.entries), tuple(_shadowing(layer, parts, imports, name)))
 
 
@@ -130,6 +129,8 @@ def _link(source: str, target: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
+        import shutil
+
         shutil.copyfile(source, target, follow_symlinks=False)
         os.chmod(target, file_mode(os.access(source, os.X_OK)))
         os.utime(target, ns=_TIMES)

@@ -5,14 +5,15 @@ Read here, strictly; written by ``installer``.
 
 from __future__ import annotations
 
-import base64
 import csv
+from binascii import b2a_base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from envdsl.errors import EnvdslError
 from envdsl.realise.refusal import refusal
 
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 # The specification asks for sha256 "or better".
 _ALGORITHMS = frozenset({"sha256", "sha384", "sha512"})
 _WAIVER = 'a layer can accept it with `allow = {{ record-mismatch = [ "{name}" ]; }};`'
@@ -86,18 +87,16 @@ def check_complete(rows: Mapping[str, Row], members: Iterable[str], dist_info: s
             raise _mismatch(wheel, name, "record-extra", path, "is in RECORD, but not in the wheel")
 
 
-def mismatch(row: Row, digest: str, size: int, wheel: str, name: str, path: str) -> EnvdslError | None:
+def mismatch(row: Row, digest: str, size: int, wheel: str, name: str, path: str) -> EnvdslError:
     """The refusal of a member whose content (``digest`` by the row's algorithm, ``size``) is not what its row says."""
     if digest != row.digest:
         return _mismatch(wheel, name, "record-mismatch", path, "has another hash than RECORD says")
-    if row.size is not None and row.size != size:
-        return _mismatch(wheel, name, "record-mismatch", path, f"has {size} bytes, not {row.size} as RECORD says")
-    return None
+    return _mismatch(wheel, name, "record-mismatch", path, f"has {size} bytes, not {row.size} as RECORD says")
 
 
 def encode(digest: bytes) -> str:
     """A digest as RECORD spells it."""
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+    return b2a_base64(digest, newline=False).translate(_URL_SAFE).rstrip(b"=").decode("ascii")
 
 
 def write_record(files: Iterable[Written], record: str) -> bytes:

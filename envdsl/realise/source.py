@@ -82,7 +82,7 @@ def copy_source(directory: Path, source: SourceTree, root: Path) -> Listing:
             if stat.S_ISLNK(mode):
                 writer.symlink(relative, os.readlink(place))
             else:
-                writer.write(relative, _content(place), executable=bool(mode & stat.S_IXUSR))
+                writer.stream(relative, _content(place), executable=bool(mode & stat.S_IXUSR))
     writer.seal()
     listing = Listing(writer.entries)
     if listing.tree_hash() != source.tree_hash:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envdsl.errors import Diagnostic, EnvdslError, Note
 from envdsl.graph.derivation import Bytecode, Derivation, Layer, SourceTree, Unpack
-from envdsl.realise.bytecode import Compiler
 from envdsl.realise.collisions import Owner
 from envdsl.realise.crew import Crew
 from envdsl.realise.intake import open_wheel
@@ -26,6 +26,9 @@ from envdsl.store.failures import failures
 from envdsl.store.store import Store, StorePath
 from envdsl.store.tree import remove_tree
 from envdsl.store.treehash import Listing
+
+if TYPE_CHECKING:
+    from envdsl.realise.bytecode import Compiler
 
 _DOING = {"wheel": "fetching", "unpack": "unpacking", "bytecode": "compiling", "source": "copying", "layer": "linking"}
 

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from envdsl.realise.inflate import STREAM_FROM, expand, stream
 from envdsl.realise.intake import Intake
 from envdsl.realise.placement import Placed, place
-from envdsl.realise.record import Written, encode, mismatch, write_record
+from envdsl.realise.record import Row, Written, encode, mismatch, write_record
 from envdsl.realise.refusal import refusal
 from envdsl.realise.writer import TreeWriter
-from envdsl.realise.zipreader import DEFLATED, STORED
+from envdsl.realise.zipdirectory import DEFLATED, STORED
 from envdsl.store.treehash import Listing
 
 INSTALLER = b"envdsl\n"
 SHEBANG = b"#!/usr/bin/env python3\n"
-MAX_SCRIPT = 16 << 20
 # A batch is a few milliseconds of work: enough to make handing it over cheap, too little to wait for.
 _BATCH_BYTES = 4 << 20
 _BATCH_FILES = 48
@@ -50,66 +50,66 @@ class Unpacking:
         """
         count = 0
         for placed in batch:
-            if placed.script:
-                self._write_script(placed)
-            else:
-                self._write_member(placed)
+            self._write_member(placed)
             count += 1
         return count
 
     def finish(self) -> Listing:
         """Write what is generated (scripts of entry points, INSTALLER, RECORD) and seal the tree."""
         for path, content in self._generated():
-            self._put(path, content, executable=path.startswith("bin/"))
+            self._writer.write(path, content, executable=path.startswith("bin/"))
+            self._written.append(Written(path, encode(sha256(content).digest()), len(content)))
         record = f"site-packages/{self._intake.dist_info}/RECORD"
-        self._writer.write(record, [write_record(self._written, record)])
+        self._writer.write(record, write_record(self._written, record))
         self._writer.seal()
         return Listing(self._writer.entries)
 
     def _write_member(self, placed: Placed) -> None:
         intake, member = self._intake, placed.member
-        hasher = hashlib.sha256()
+        if member.size >= STREAM_FROM or member.method not in (STORED, DEFLATED):
+            self._stream_member(placed)
+            return
+        content = expand(intake.data, member, intake.filename)
+        digest = self._checked(member.name, content)
+        if placed.script:
+            content = with_shebang(content)
+            digest = encode(sha256(content).digest())
+        self._writer.write(placed.path, content, executable=placed.executable)
+        self._written.append(Written(placed.path, digest, len(content)))
+
+    def _stream_member(self, placed: Placed) -> None:
+        """A large member; a script of that size is a program, which has no shebang to rewrite."""
+        intake, member = self._intake, placed.member
         row = intake.rows.get(member.name)
-        # The specification allows stronger hashes in RECORD; nearly nobody uses them.
+        hasher = sha256()
         other = hashlib.new(row.algorithm) if row and row.digest and row.algorithm != "sha256" else None
 
-        def hashed(blocks: Iterable[bytes | bytearray]) -> Iterator[bytes | bytearray]:
-            for block in blocks:
+        def hashed() -> Iterator[bytes]:
+            for block in stream(intake.data, member, intake.filename):
                 hasher.update(block)
                 if other is not None:
                     other.update(block)
                 yield block
 
-        streamed = member.size >= STREAM_FROM or member.method not in (STORED, DEFLATED)
-        blocks: Iterable[bytes | bytearray]
-        blocks = (
-            stream(intake.data, member, intake.filename) if streamed else [expand(intake.data, member, intake.filename)]
-        )
-        self._writer.write(placed.path, hashed(blocks), executable=placed.executable)
+        self._writer.stream(placed.path, hashed(), executable=placed.executable)
         digest = encode(hasher.digest())
         if row is not None and row.digest:
-            stated = digest if other is None else encode(other.digest())
-            if error := mismatch(row, stated, member.size, intake.filename, intake.name, member.name):
-                raise error
+            self._compare(row, encode(other.digest()) if other else digest, member.size, member.name)
         self._written.append(Written(placed.path, digest, member.size))
 
-    def _write_script(self, placed: Placed) -> None:
-        intake, member = self._intake, placed.member
-        if member.size > MAX_SCRIPT:
-            # Binaries stand among scripts, too; they need no shebang.
-            self._write_member(placed)
-            return
-        content = bytes(expand(intake.data, member, intake.filename))
-        row = intake.rows.get(member.name)
+    def _checked(self, name: str, content: bytes | bytearray) -> str:
+        """The sha256 of a member's content, which is what RECORD says."""
+        digest = encode(sha256(content).digest())
+        row = self._intake.rows.get(name)
         if row is not None and row.digest:
-            stated = encode(hashlib.new(row.algorithm, content).digest())
-            if error := mismatch(row, stated, len(content), intake.filename, intake.name, member.name):
-                raise error
-        self._put(placed.path, with_shebang(content), executable=True)
+            # The specification allows stronger hashes in RECORD; nearly nobody uses them.
+            stated = digest if row.algorithm == "sha256" else encode(hashlib.new(row.algorithm, content).digest())
+            self._compare(row, stated, len(content), name)
+        return digest
 
-    def _put(self, path: str, content: bytes, *, executable: bool) -> None:
-        self._writer.write(path, [content], executable=executable)
-        self._written.append(Written(path, encode(hashlib.sha256(content).digest()), len(content)))
+    def _compare(self, row: Row, digest: str, size: int, name: str) -> None:
+        if digest != row.digest or row.size not in (None, size):
+            raise mismatch(row, digest, size, self._intake.filename, self._intake.name, name)
 
     def _generated(self) -> Iterator[tuple[str, bytes]]:
         intake = self._intake
@@ -121,11 +121,11 @@ class Unpacking:
                     _, content = Script(name, module, attribute, section).generate("python", "posix")  # type: ignore[arg-type]
                 except ValueError as error:
                     raise refusal(intake.filename, "entry-point-malformed", str(error), member=name) from None
-                yield f"bin/{name}", with_shebang(content)
+                yield f"bin/{name}", bytes(with_shebang(content))
         yield f"site-packages/{intake.dist_info}/INSTALLER", INSTALLER
 
 
-def with_shebang(script: bytes) -> bytes:
+def with_shebang(script: bytes | bytearray) -> bytes | bytearray:
     """``script`` with a first line ``#!python…`` replaced by one that finds ``python3`` on PATH, as the sandbox
     sets it: with the place of an interpreter in it the output would not be the same everywhere."""
     if not script.startswith(b"#!python"):

@@ -34,27 +34,33 @@ class TreeWriter:
         self._directories: set[str] = {""}
         self._lock = threading.Lock()
 
-    def write(self, path: str, blocks: Iterable[bytes | bytearray], *, executable: bool = False) -> Entry:
+    def write(self, path: str, content: bytes | bytearray, *, executable: bool = False) -> None:
         """Write the file ``path`` (relative, plain: see `zipnames`), creating the directories above it.
 
         Raises FileExistsError where something stands there.
         """
-        self.directory(path.rpartition("/")[0])
-        descriptor = os.open(self._prefix + path, _NEW, 0o600)
+        descriptor = self._create(path)
         try:
-            hasher = blake3()
-            size = 0
+            _write_all(descriptor, content)
+            _seal(descriptor, executable)
+        finally:
+            os.close(descriptor)
+        self.entries.append(Entry(path, "file", executable, len(content), blake3(content).hexdigest()))
+
+    def stream(self, path: str, blocks: Iterable[bytes], *, executable: bool = False) -> None:
+        """The same for a file of any size, block by block."""
+        descriptor = self._create(path)
+        hasher = blake3()
+        size = 0
+        try:
             for block in blocks:
                 hasher.update(block)
                 size += len(block)
                 _write_all(descriptor, block)
-            os.fchmod(descriptor, file_mode(executable))  # not by open: the umask is the user's
-            os.utime(descriptor, ns=_TIMES)
+            _seal(descriptor, executable)
         finally:
             os.close(descriptor)
-        entry = Entry(path, "file", executable, size, hasher.hexdigest())
-        self.entries.append(entry)
-        return entry
+        self.entries.append(Entry(path, "file", executable, size, hasher.hexdigest()))
 
     def symlink(self, path: str, target: str) -> None:
         self.directory(path.rpartition("/")[0])
@@ -63,6 +69,10 @@ class TreeWriter:
         os.utime(place, ns=_TIMES, follow_symlinks=False)
         encoded = os.fsencode(target)
         self.entries.append(Entry(path, "symlink", False, len(encoded), blake3(encoded).hexdigest()))
+
+    def _create(self, path: str) -> int:
+        self.directory(path.rpartition("/")[0])
+        return os.open(self._prefix + path, _NEW, 0o600)
 
     def directory(self, path: str) -> None:
         """Make the directory ``path`` and those above it, unless they exist."""
@@ -85,6 +95,11 @@ class TreeWriter:
             place = self._prefix + path
             os.chmod(place, DIRECTORY_MODE)
             os.utime(place, ns=_TIMES)
+
+
+def _seal(descriptor: int, executable: bool) -> None:
+    os.fchmod(descriptor, file_mode(executable))  # not by open: the umask is the user's
+    os.utime(descriptor, ns=_TIMES)
 
 
 def _write_all(descriptor: int, block: bytes | bytearray) -> None:

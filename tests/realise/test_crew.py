@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from concurrent.futures import CancelledError
 
 import pytest
 
-from envdsl.realise.crew import Crew
+from envdsl.realise.crew import Cancelled, Crew
 
 
 def test_every_job_runs_once_and_the_first_begins_first() -> None:
@@ -89,7 +88,7 @@ def test_an_interrupt_stops_jobs_at_their_next_part_and_waits_for_their_cleaning
     def job() -> None:
         try:
             crew.share(lambda _: (started.set(), time.sleep(0.01)), range(10_000))
-        except CancelledError:
+        except Cancelled:
             time.sleep(0.05)
             cleaned.append(True)
             raise
