@@ -128,9 +128,9 @@ class Steps:
         return known if known is not None else self._store.listing(derivation.key)
 
     def warn(self, diagnostic: Diagnostic) -> None:
+        """Kept for whoever asked for the build to show; they are part of its outcome."""
         with self._lock:
             self.warnings.append(diagnostic)
-        self._reporter.warn(diagnostic)
 
     def _below(self, base: Layer) -> Owner:
         def name_of(path: str) -> str:
