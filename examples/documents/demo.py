@@ -20,10 +20,14 @@ SESSION = "demo"
 def main() -> int:
     steps = [
         ("Build the curated layer: wheels are fetched, checked, unpacked, compiled and linked.", "build", "office"),
-        ("Bind a session to exactly this layer; its workspace is this example.",)
-        + ("session", "create", SESSION, "--layer", "office", "--workspace", str(HERE)),
-        ("Run the document job in the session's sandbox: no network, nothing of this host but /usr.",)
-        + ("run", SESSION, "--", "python3", "make_documents.py"),
+        (
+            "Bind a session to exactly this layer; its workspace is this example.",
+            *("session", "create", SESSION, "--layer", "office", "--workspace", str(HERE)),
+        ),
+        (
+            "Run the document job in the session's sandbox: no network, nothing of this host but /usr.",
+            *("run", SESSION, "--", "python3", "make_documents.py"),
+        ),
         ("What an agent in there sees of pip:", "run", SESSION, "--", "pip", "install", "requests"),
     ]
     # A demo of before must not stand in the way.
