@@ -8,18 +8,21 @@ cache, interpreter, layer, the directory with the pip shim.
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.harness import Row, pairs
+from benchmarks.harness import Row, pairs, spawn
+from benchmarks.scratch import Scratch
 from envdsl.sandbox import bwrap, seccomp, skeleton
 from envdsl.sandbox.argv import ARGS_FD, SECCOMP_FD, arguments, encode
 from envdsl.sandbox.plan import HOME, Mount, SandboxPlan
 from envdsl.sandbox.script import script
+
+RUN_SCRIPT = "starting a sandbox through `sessions/ID/run`"
+MINIMAL_ROOT = "a sandbox of our manifest, `/bin/true`"
 
 _COMMAND = ("/bin/true",)
 _RUNS = 200
@@ -60,14 +63,6 @@ def _setting() -> Iterator[_Setting]:
         yield _Setting(program, plan, args, filter_file, run, (layer, prefix, shim, workspace))
 
 
-def _spawn(command: Sequence[str], files: Sequence[tuple[int, Path]] = ()) -> None:
-    actions = [(os.POSIX_SPAWN_OPEN, number, str(path), os.O_RDONLY, 0) for number, path in files]
-    process = os.posix_spawn(command[0], list(command), os.environ, file_actions=actions)
-    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    if code != 0:
-        raise RuntimeError(f"exit status {code}: {' '.join(command)}")
-
-
 def _host_root(setting: _Setting) -> bytes:
     """Our arguments with the mounts of a launcher without envdsl: what differs is the root, and nothing else."""
     alike = replace(setting.plan, base=setting.plan.base[:1], mounts=(), lock_files=(), cwd="/")
@@ -79,38 +74,43 @@ def _host_root(setting: _Setting) -> bytes:
     return encode([*options, *mounts])
 
 
-def rows(runs: int = _RUNS) -> list[Row]:
-    """Both lines of the table that are about starting a sandbox."""
+def run_script(scratch: Scratch) -> Row:
+    """``sessions/ID/run`` is bubblewrap and a shell that execs it."""
     with _setting() as setting:
-        bare = [str(setting.program), "--args", str(ARGS_FD), "--", *_COMMAND]
-        files = [(ARGS_FD, setting.args), (SECCOMP_FD, setting.seccomp_filter)]
+        bare, files = _bare(setting)
+        return pairs(
+            RUN_SCRIPT,
+            "bare bwrap with the same arguments",
+            1.2,
+            lambda _: spawn([str(setting.run), *_COMMAND], scratch.environment),
+            lambda _: spawn(bare, scratch.environment, files=files),
+            runs=scratch.runs(_RUNS),
+            warmups=10,
+        )
+
+
+def minimal_root(scratch: Scratch) -> Row:
+    """All alike but the mounts; see docs/sandbox.md."""
+    with _setting() as setting:
+        bare, files = _bare(setting)
         host = setting.args.with_name("host.args")
         host.write_bytes(_host_root(setting))
-        host_files = [(ARGS_FD, host), (SECCOMP_FD, setting.seccomp_filter)]
-        return [
-            pairs(
-                "starting a sandbox through `sessions/ID/run`",
-                "bare bwrap with the same arguments",
-                1.2,
-                lambda _: _spawn([str(setting.run), *_COMMAND]),
-                lambda _: _spawn(bare, files),
-                runs=runs,
-                warmups=10,
-            ),
-            pairs(
-                "a sandbox of our manifest, `/bin/true`",
-                "a host-root sandbox",
-                1.0,
-                lambda _: _spawn(bare, files),
-                lambda _: _spawn(bare, host_files),
-                runs=runs,
-                warmups=10,
-                note="all alike but the mounts; see docs/sandbox.md",
-            ),
-        ]
+        host_files = [(ARGS_FD, host), *files[1:]]
+        return pairs(
+            MINIMAL_ROOT,
+            "a host-root sandbox",
+            1.0,
+            lambda _: spawn(bare, scratch.environment, files=files),
+            lambda _: spawn(bare, scratch.environment, files=host_files),
+            runs=scratch.runs(_RUNS),
+            warmups=10,
+            note="all alike but the mounts",
+        )
 
 
-if __name__ == "__main__":
-    from benchmarks.harness import table
+def _bare(setting: _Setting) -> tuple[list[str], list[tuple[int, Path]]]:
+    command = [str(setting.program), "--args", str(ARGS_FD), "--", *_COMMAND]
+    return command, [(ARGS_FD, setting.args), (SECCOMP_FD, setting.seccomp_filter)]
 
-    print(table(rows()))
+
+LINES = {RUN_SCRIPT: run_script, MINIMAL_ROOT: minimal_root}

@@ -8,15 +8,19 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: seconds are medians, ``ratio`` is the median of the pairs' ratios."""
+    """One line of the table: seconds are medians, ``ratio`` is the median of the pairs' ratios.
+
+    ``load`` is the machine's load average over the last minute of the measurement: above the number of cores,
+    the times say little and the ratio something.
+    """
 
     work: str
     against: str
@@ -25,10 +29,14 @@ class Row:
     ours: float
     theirs: float
     note: str = ""
+    load: float = 0.0
 
     @property
     def reached(self) -> bool:
         return self.ratio <= self.at_most
+
+    def with_note(self, note: str) -> Row:
+        return replace(self, note=note)
 
 
 def pairs(
@@ -40,16 +48,28 @@ def pairs(
     *,
     runs: int = 7,
     warmups: int = 1,
+    before: Callable[[], object] = lambda: None,
     note: str = "",
 ) -> Row:
-    """Run the two sides in turn, ``runs`` times after ``warmups``; each is called with the number of the run."""
+    """Run the two sides in turn, ``runs`` times after ``warmups``; each is called with the number of the run,
+    which is negative for a warm-up.
+
+    A side that returns a float has measured itself, in seconds. ``before`` is called before each, unmeasured.
+    """
     measured: list[tuple[float, float]] = []
+
+    def seconds(side: Callable[[int], object], run: int) -> float:
+        before()
+        begin = time.perf_counter()
+        result = side(run)
+        return result if isinstance(result, float) else time.perf_counter() - begin
+
     for run in range(-warmups, runs):
         # The side that goes first changes, so that neither always profits from the other's warm caches.
         if run % 2:
-            second, first = _seconds(theirs, run), _seconds(ours, run)
+            second, first = seconds(theirs, run), seconds(ours, run)
         else:
-            first, second = _seconds(ours, run), _seconds(theirs, run)
+            first, second = seconds(ours, run), seconds(theirs, run)
         if run >= 0:
             measured.append((first, second))
     return Row(
@@ -60,27 +80,41 @@ def pairs(
         statistics.median(first for first, _ in measured),
         statistics.median(second for _, second in measured),
         note,
+        os.getloadavg()[0],
     )
 
 
-def _seconds(side: Callable[[int], object], run: int) -> float:
-    begin = time.perf_counter()
-    side(run)
-    return time.perf_counter() - begin
-
-
-def command(arguments: Sequence[str], *, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:
-    """Run a command to its end; its output is thrown away unless it fails."""
+def command(arguments: Sequence[str], *, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+    """Run a command to its end and return what it printed. Raises RuntimeError with that if it fails."""
     done = subprocess.run(
         arguments, env=environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
+    said = done.stdout.decode(errors="replace")
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(arguments)}: status {done.returncode}\n{done.stdout.decode(errors='replace')}")
+        raise RuntimeError(f"{' '.join(arguments)}: status {done.returncode}\n{said}")
+    return said
+
+
+def spawn(arguments: Sequence[str], environment: Mapping[str, str], *, files: Sequence[tuple[int, Path]] = ()) -> None:
+    """Run a command that takes milliseconds: no pipes, no threads, and its output goes nowhere.
+
+    ``arguments`` begin with an absolute path; ``files`` are opened for it under the given numbers. Raises
+    RuntimeError if it fails.
+    """
+    actions = [(os.POSIX_SPAWN_OPEN, number, str(path), os.O_RDONLY, 0) for number, path in files]
+    actions += [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
+    process = os.posix_spawn(arguments[0], list(arguments), environment, file_actions=actions)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if status != 0:
+        raise RuntimeError(f"{' '.join(arguments)}: status {status}")
 
 
 @contextmanager
-def fresh_file_system(size: str = "8G") -> Iterator[tuple[Path, str]]:
-    """An empty file system and what it is: a loop-mounted ext4 as root, else a directory in /dev/shm."""
+def fresh_file_system(size: str = "40G") -> Iterator[tuple[Path, str]]:
+    """An empty file system and what it is: a loop-mounted ext4 as root, else a directory in /dev/shm.
+
+    ``size`` is its most; the image is a sparse file in the directory for temporary files.
+    """
     if os.geteuid() == 0:
         with tempfile.TemporaryDirectory(prefix="envdsl-bench-") as place:
             image, mounted = Path(place) / "image", Path(place) / "mnt"
@@ -106,13 +140,13 @@ def fresh_file_system(size: str = "8G") -> Iterator[tuple[Path, str]]:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown."""
-    lines = ["| work | against | at most | ratio | ours | theirs | |", "|---|---|---|---|---|---|---|"]
+    lines = ["| work | against | at most | ratio | ours | theirs | load | |", "|---|---|---|---|---|---|---|---|"]
     for row in rows:
         mark = "reached" if row.reached else "**not reached**"
         note = f" ({row.note})" if row.note else ""
         lines.append(
             f"| {row.work} | {row.against} | {row.at_most:g} | {row.ratio:.2f} | {_time(row.ours)} | "
-            f"{_time(row.theirs)} | {mark}{note} |"
+            f"{_time(row.theirs)} | {row.load:.1f} | {mark}{note} |"
         )
     return "\n".join(lines)
 

@@ -7,48 +7,59 @@ still stand in the store, so does the answer. ``gc`` and ``verify --repair`` del
 they touch anything. A cache that is missing, stale, foreign or damaged means a full build, which
 writes a new one.
 
-This module is on the path of every no-op, so it imports ``os``, ``sys`` and blake3 alone: no pathlib,
+This module is on the path of every no-op, so it imports ``os``, which is there already, and blake3 alone: no
+typing (which a NamedTuple would need, and which takes as long to import as all else together), no pathlib,
 no json, no click. The format is lines of tab-separated fields for the same reason; a name with a tab
 or a line break in it is simply not cached.
 """
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from blake3 import blake3
 
 from envdsl import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 _HEADER = f"envdsl build cache 1 {__version__}"
 _FLAGS = ("--locked", "--offline", "--json", "-q", "--quiet")
 
 
-class Answer(NamedTuple):
+class Answer:
     """One built layer, as ``build`` reports it; ``path`` is absolute."""
 
-    name: str
-    kind: str
-    id: str
-    path: str
-    key: str
-    tree_hash: str
+    __slots__ = ("id", "key", "kind", "name", "path", "tree_hash")
+
+    def __init__(self, name: str, kind: str, id: str, path: str, key: str, tree_hash: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.id = id
+        self.path = path
+        self.key = key
+        self.tree_hash = tree_hash
+
+    def fields(self) -> tuple[str, ...]:
+        """In the order of the constructor."""
+        return self.name, self.kind, self.id, self.path, self.key, self.tree_hash
 
 
-class Inputs(NamedTuple):
+class Inputs:
     """What an answer depends on; paths are relative to the project's root.
 
     ``directories`` are those whose layer files and locks count by their names: a new one is a change.
     """
 
-    files: tuple[str, ...]
-    directories: tuple[str, ...]
-    trees: tuple[str, ...]
+    __slots__ = ("directories", "files", "trees")
+
+    def __init__(self, files: tuple[str, ...], directories: tuple[str, ...], trees: tuple[str, ...]) -> None:
+        self.files = files
+        self.directories = directories
+        self.trees = trees
 
 
-def answer(arguments: Sequence[str]) -> str | None:
+def answer(arguments: "Sequence[str]") -> str | None:
     """The output of ``envdsl build ARGUMENTS`` if nothing is to be done, else None.
 
     None as well for an option that this shortcut does not know, and for whatever goes wrong: the full
@@ -73,12 +84,12 @@ def answer(arguments: Sequence[str]) -> str | None:
     return render(rows, as_json="--json" in flags, built=0)
 
 
-def request(names: Sequence[str], *, locked: bool) -> str:
+def request(names: "Sequence[str]", *, locked: bool) -> str:
     """What tells one build from another: what was asked for, and whether all locks had to be current for it."""
     return " ".join(["--locked", *names] if locked else names)
 
 
-def render(rows: Iterable[Answer], *, as_json: bool, built: int) -> str:
+def render(rows: "Iterable[Answer]", *, as_json: bool, built: int) -> str:
     """The result of a build, the same from this shortcut and from the full command."""
     if not as_json:
         return "".join(f"{row.name}\t{row.id}\t{row.path}\n" for row in rows)
@@ -98,12 +109,12 @@ def render(rows: Iterable[Answer], *, as_json: bool, built: int) -> str:
     return json.dumps({"layers": layers, "built": built}, indent=2) + "\n"
 
 
-def remember(root: str, store: str, asked: str, inputs: Inputs, rows: Sequence[Answer]) -> None:
+def remember(root: str, store: str, asked: str, inputs: Inputs, rows: "Sequence[Answer]") -> None:
     """Write down that ``rows`` answer ``asked`` (see :func:`request`) while ``inputs`` are as they are.
 
     Other requests' answers are kept while they stand on the same inputs. Failing to write is no error.
     """
-    fields = [*inputs.files, *inputs.directories, *inputs.trees, *(field for row in rows for field in row)]
+    fields = [*inputs.files, *inputs.directories, *inputs.trees, *(field for row in rows for field in row.fields())]
     if any("\t" in field or "\n" in field for field in fields):
         return
     try:
@@ -111,7 +122,7 @@ def remember(root: str, store: str, asked: str, inputs: Inputs, rows: Sequence[A
         blocks = _read_blocks(store)
         kept = blocks[1] if blocks is not None and blocks[0] == _head(root, inputs, digest) else []
         kept = [block for block in kept if block[0] != f"request\t{asked}"]
-        kept.append([f"request\t{asked}", *("layer\t" + "\t".join(row) for row in rows)])
+        kept.append([f"request\t{asked}", *("layer\t" + "\t".join(row.fields()) for row in rows)])
         lines = [*_head(root, inputs, digest), *(line for block in kept for line in block), "end"]
         os.makedirs(f"{store}/cache", exist_ok=True)
         temporary = f"{store}/cache/build.{os.getpid()}"
@@ -167,7 +178,7 @@ def _recall(root: str, store: str, asked: str) -> list[Answer] | None:
     if head != _head(root, inputs, _digest(root, inputs)):
         return None
     rows = [line.split("\t")[1:] for line in wanted[1:]]
-    return [Answer(*row) for row in rows] if all(len(row) == len(Answer._fields) for row in rows) else None
+    return [Answer(*row) for row in rows] if all(len(row) == len(Answer.__slots__) for row in rows) else None
 
 
 def _digest(root: str, inputs: Inputs) -> str:

@@ -1,7 +1,5 @@
 """The entry point. A build with nothing to do is answered here, before click or a parser is imported."""
 
-from __future__ import annotations
-
 import sys
 
 
