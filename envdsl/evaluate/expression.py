@@ -43,5 +43,6 @@ def evaluate_expression(
             if not findings:
                 return machine.deep(code([None]))
     except EvaluationError as failure:
+        failure.release()
         findings.append(failure)
     raise EnvdslError(*(failure.diagnostic(tree.span) for failure in findings)) from None

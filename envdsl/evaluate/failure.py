@@ -67,5 +67,20 @@ class EvaluationError(Exception):
             hint=self.hint,
         )
 
+    def release(self) -> None:
+        """Drop the Python traceback, from the inside out.
+
+        It may be a hundred thousand frames long, each of which holds the next; freed as a chain they would be
+        freed recursively, in C, and since Python 3.13 as deep as ten thousand levels.
+        """
+        traceback, self.__traceback__ = self.__traceback__, None
+        frames = []
+        while traceback is not None:
+            frames.append(traceback.tb_frame)
+            inner, traceback.tb_next = traceback.tb_next, None
+            traceback = inner
+        while frames:
+            frames.pop()
+
     def error(self, fallback: Span | None = None) -> EnvdslError:
         return EnvdslError(self.diagnostic(fallback))

@@ -34,6 +34,7 @@ class Findings:
 
     def failed(self, failure: EvaluationError, fallback: Span | None = None) -> None:
         """Record an error of the interpreter, unless it is the echo of one that is recorded already."""
+        failure.release()
         if not failure.reported:
             self.add(failure.diagnostic(fallback))
 

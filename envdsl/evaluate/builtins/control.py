@@ -39,6 +39,7 @@ def try_eval(machine: Machine, value: Slot) -> Value:
     except EvaluationError as failure:
         if not failure.catchable:
             raise
+        failure.release()
     machine.depth = depth
     return {"success": False, "value": False}
 
