@@ -31,9 +31,9 @@ from envdsl.realise.python_registry import Interpreter, PythonSource, current, f
 from envdsl.reporter import Reporter
 from envdsl.store.failures import failures
 from envdsl.store.store import Store
-from envdsl.store.treehash import scan
+from envdsl.store.treehash import Listing, scan
 
-__all__ = ["Interpreter", "PythonSource", "current", "find", "install", "installed", "use"]
+__all__ = ["Interpreter", "PythonSource", "content_key", "current", "find", "install", "installed", "use"]
 
 _FORMAT = 1
 
@@ -142,18 +142,7 @@ def _register(store: Store, work: Path, origin: Installation, source: PythonSour
     """Assemble ``origin`` in ``work`` and hand it to the store."""
     prefix = work / "prefix"
     missing = assemble(origin, prefix)
-    content = blake3_hex(
-        canonical_json(
-            {
-                "format": _FORMAT,
-                "implementation": origin.implementation,
-                "kind": "python",
-                "recipe": PYTHON_RECIPE,
-                "tree": scan(prefix).tree_hash(),
-                "version": origin.version,
-            }
-        )
-    )
+    content = content_key(origin.implementation, origin.version, scan(prefix))
     name = f"{origin.implementation}-{origin.version}-{store_hash(content)}"
     source = replace(source, missing=missing)
     present = store.lookup(content)
@@ -168,6 +157,23 @@ def _register(store: Store, work: Path, origin: Installation, source: PythonSour
         prefix, store.layout.python_path(name), key=content, kind="python", listing=scan(prefix), references=()
     )
     return python_registry.read(store, path)
+
+
+def content_key(implementation: str, version: str, listing: Listing) -> str:
+    """The key of an interpreter that holds ``listing``: its bytecode, which follows from the rest, takes no part."""
+    tree = Listing(entry for entry in listing if "__pycache__" not in entry.path.split("/"))
+    return blake3_hex(
+        canonical_json(
+            {
+                "format": _FORMAT,
+                "implementation": implementation,
+                "kind": "python",
+                "recipe": PYTHON_RECIPE,
+                "tree": tree.tree_hash(),
+                "version": version,
+            }
+        )
+    )
 
 
 @contextmanager

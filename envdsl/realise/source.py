@@ -58,6 +58,14 @@ def _readable(place: str) -> Iterator[None]:
 def tree_hash(directory: Path) -> str:
     """The tree hash of ``directory`` as it would be copied: what its derivation is made from.
 
+    Raises what :func:`listing` raises.
+    """
+    return listing(directory).tree_hash()
+
+
+def listing(directory: Path) -> Listing:
+    """What would be copied of ``directory``, read and hashed.
+
     Raises EnvdslError ``source-missing``, ``source-link``, ``source-special-file`` or ``source-unreadable``.
     """
     entries = []
@@ -67,7 +75,7 @@ def tree_hash(directory: Path) -> str:
                 entries.append(Entry(relative, "symlink", False, *hash_link(os.fsencode(place))))
             else:
                 entries.append(Entry(relative, "file", bool(mode & stat.S_IXUSR), *hash_file(os.fsencode(place))))
-    return Listing(entries).tree_hash()
+    return Listing(entries)
 
 
 def copy_source(directory: Path, source: SourceTree, root: Path) -> Listing:
@@ -84,14 +92,14 @@ def copy_source(directory: Path, source: SourceTree, root: Path) -> Listing:
             else:
                 writer.stream(relative, _content(place), executable=bool(mode & stat.S_IXUSR))
     writer.seal()
-    listing = Listing(writer.entries)
-    if listing.tree_hash() != source.tree_hash:
+    copied = Listing(writer.entries)
+    if copied.tree_hash() != source.tree_hash:
         raise EnvdslError.of(
             "source-changed",
             f"the source directory {source.path} changed while it was being built from",
             hint="run the command again",
         )
-    return listing
+    return copied
 
 
 def _members(root: Path) -> Iterator[tuple[str, str, int]]:
