@@ -52,6 +52,9 @@ from envdsl.syntax.tree import (
 
 Values = list[Any]
 
+ERROR_LIMIT = 20
+"""The most errors that one text gets reported."""
+
 
 class TreeBuilder:
     """Builds the tree of one text; refused constructs are collected in ``diagnostics``."""
@@ -92,7 +95,8 @@ class TreeBuilder:
         return self.text[token.start : token.end]
 
     def _refuse(self, refusal: Refusal, span: Span, *facts: str) -> None:
-        self.diagnostics.append(refusal.at(span, *facts))
+        if len(self.diagnostics) < ERROR_LIMIT:
+            self.diagnostics.append(refusal.at(span, *facts))
 
     def comment(self, start: int, end: int) -> None:
         self.comments.append(Comment(self._span(start, end), self.text[start:end]))

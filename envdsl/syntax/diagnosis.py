@@ -5,13 +5,13 @@ from __future__ import annotations
 from envdsl.errors import Diagnostic
 from envdsl.model.span import Source, Span
 from envdsl.syntax.automaton import STACK_LIMIT, TOKEN_LIMIT, Automaton, LimitExceeded, Token, Unexpected
-from envdsl.syntax.builder import TreeBuilder
+from envdsl.syntax.builder import ERROR_LIMIT, TreeBuilder
 from envdsl.syntax.depth import DEPTH_LIMIT
 from envdsl.syntax.explain import explain
 from envdsl.syntax.recovery import declaration_height, next_head, recover
 from envdsl.syntax.tables import END
 
-ERROR_LIMIT = 20
+_ATTEMPTS = 2 * ERROR_LIMIT  # some errors are not worth a word of their own
 
 
 def diagnose(
@@ -22,7 +22,9 @@ def diagnose(
     ``failure`` is what stopped ``automaton``; None where only ``builder``, which holds what it refused, has findings.
     """
     errors: list[Diagnostic] = []
-    while failure is not None and len(errors) < ERROR_LIMIT:
+    for _ in range(_ATTEMPTS):
+        if failure is None or len(errors) >= ERROR_LIMIT:
+            break
         if isinstance(failure, LimitExceeded):
             errors.append(_limit(builder.source, failure))
             break
@@ -45,9 +47,13 @@ def _go_on(automaton: Automaton) -> Unexpected | LimitExceeded | None:
 def _explain_one(automaton: Automaton, token: Token, builder: TreeBuilder, errors: list[Diagnostic]) -> bool:
     """Add the error at ``token`` and set the automaton up to go on; False where that is not possible."""
     automaton.settle()
-    head = _swallowed_head(automaton, token)
-    if head is not None:
-        errors += _explain_cut(automaton, builder.source, head)
+    height = declaration_height(automaton)
+    head = None if height is None else _swallowed_head(automaton, token, height)
+    if height is not None and head is not None:
+        found = _explain_cut(automaton, builder.source, height, head)
+        errors.append(found or explain(automaton, token, builder.source, builder.comments))
+        automaton.unwind(height)
+        automaton.position = head
         return True
     diagnostic = explain(automaton, token, builder.source, builder.comments)
     if diagnostic.code != "syntax-unmatched-bracket" or not errors:  # it may close what an error left open
@@ -55,38 +61,31 @@ def _explain_one(automaton: Automaton, token: Token, builder: TreeBuilder, error
     return recover(automaton, token)
 
 
-def _swallowed_head(automaton: Automaton, token: Token) -> int | None:
+def _swallowed_head(automaton: Automaton, token: Token, height: int) -> int | None:
     """Where the head of another declaration stands within the one that ``token`` broke."""
-    height = declaration_height(automaton)
-    if height is None or height == len(automaton.values):
+    if height == len(automaton.values):
         return None
     first = automaton.values[height]
     assert type(first) is Token  # each declaration begins with a word
     return next_head(automaton.text, first.end, token.start)
 
 
-def _explain_cut(automaton: Automaton, source: Source, head: int) -> list[Diagnostic]:
-    """What the broken declaration lacks, had the text ended where the next one begins; ``automaton`` goes on there."""
-    height = declaration_height(automaton)
-    assert height is not None
+def _explain_cut(automaton: Automaton, source: Source, height: int, head: int) -> Diagnostic | None:
+    """What the broken declaration lacks, had the text ended where the next one begins."""
     builder = TreeBuilder(source)
     cut = Automaton(automaton.tables, builder, source.text[:head], "file", automaton.values[height].start)
     cut.states[:] = automaton.states[: height + 1]
     cut.values[:] = automaton.values[:height]
-    automaton.unwind(height)
-    automaton.position = head
     for _ in range(ERROR_LIMIT):
         failure = _go_on(cut)
-        if failure is None:
+        if not isinstance(failure, Unexpected):
             break
-        if isinstance(failure, LimitExceeded):
-            return [_limit(source, failure)]
         cut.settle()
         if failure.token.kind == END:
-            return [explain(cut, failure.token, source, builder.comments)]
+            return explain(cut, failure.token, source, builder.comments)
         if not recover(cut, failure.token):  # what is wrong there has been reported before
             break
-    return []
+    return None
 
 
 def _limit(source: Source, error: LimitExceeded) -> Diagnostic:

@@ -122,7 +122,7 @@ def _close(stack: list[str], opener: str) -> None:
 def next_head(text: str, start: int, end: int) -> int | None:
     """The first line between two places that looks like the head of a declaration.
 
-    Not within an indented string that is closed before ``end``: that may hold anything.
+    Not within a comment, nor in an indented string that is closed before ``end``: they may hold anything.
     """
     if _head(text, start, end) is None:
         return None
@@ -130,15 +130,17 @@ def next_head(text: str, start: int, end: int) -> int | None:
     for piece in islice(skim(text, start), _SKIM_LIMIT):
         if piece.start >= end:
             break
-        if piece.text != "''":
-            continue
-        if "''" not in piece.open:
+        if piece.text == "''" and "''" not in piece.open:
             opened = piece.start
-        elif piece.open[-1] == "''" and piece.open.count("''") == 1:
-            head = _head(text, start, opened)
-            if head is not None:
-                return head
-            start = piece.end
+            continue
+        if piece.text.startswith("/*"):
+            opened = piece.start
+        elif piece.text != "''" or piece.open[-1] != "''" or piece.open.count("''") > 1:
+            continue
+        head = _head(text, start, opened)
+        if head is not None:
+            return head
+        start = piece.end
     return _head(text, start, end)
 
 

@@ -66,6 +66,7 @@ LONG = {
     "let without semicolon": "let a = 1\n" * (SIZE_LIMIT // 10),
     "heads in a string": 'let a = "' + "base b {\n" * (SIZE_LIMIT // 10),
     "let in a layer": "base a { b = " + "let " * (SIZE_LIMIT // 5),
+    "stray brackets": "base a { b = ; ]; " + "]; " * (SIZE_LIMIT // 4),
     "floats": "[" + "1.5 " * 90_000 + "]",
     "nothing known": "é" * SIZE_LIMIT,
     "nul": "\0" * SIZE_LIMIT,
@@ -112,8 +113,13 @@ def test_the_bounds_are_where_they_are_said_to_be() -> None:
     assert findings("1 + " * DEPTH_LIMIT + "1", expression=True)
     assert depth("(" * (STACK_LIMIT - 3) + "1" + ")" * (STACK_LIMIT - 3)) == 1
     assert findings("(" * STACK_LIMIT + "1" + ")" * STACK_LIMIT, expression=True)
-    assert not findings("[" + "1 " * (TOKEN_LIMIT - 3) + "]", expression=True)
-    assert findings("[" + "1 " * TOKEN_LIMIT + "]", expression=True)
+
+
+def test_as_many_tokens_are_read_as_the_limit_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert TOKEN_LIMIT == 100_000
+    monkeypatch.setattr("envdsl.syntax.automaton.TOKEN_LIMIT", 100)
+    assert not findings("[" + "1 " * 97 + "]", expression=True)  # two brackets, and the end of the text
+    assert [finding.code for finding in findings("[" + "1 " * 98 + "]", expression=True)] == ["syntax-too-long"]
 
 
 def test_ordinary_files_are_far_from_the_bounds() -> None:
