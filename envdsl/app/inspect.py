@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdsl.app.compiling import compile_layers
-from envdsl.app.project import unknown_layer
+from envdsl.app.project import family, unknown_layer
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.names import LayerId
 
@@ -184,7 +184,7 @@ def derivation(project: Project, wanted: str) -> str:
         found = [compiled.layers[wanted]]
     else:
         found = [item for item in compiled.derivations.values() if item.key.startswith(wanted) or _is(item, wanted)]
-    if not found and _is_family(project, wanted):
+    if not found and wanted in map(family, project.spec.layers.values()):
         found = [compiled.layers[project.layer(wanted).name]]
     if len(found) != 1:
         problem = f"{len(found)} derivations have a key that begins with {wanted!r}"
@@ -199,10 +199,6 @@ def derivation(project: Project, wanted: str) -> str:
 
 def _is(item: Derivation, wanted: str) -> bool:
     return str(getattr(item, "id", "")) == wanted
-
-
-def _is_family(project: Project, name: str) -> bool:
-    return any(layer.name == f"{name}-py3{layer.python.minor}" for layer in project.spec.layers.values())
 
 
 def path(project: Project, name: str) -> str:

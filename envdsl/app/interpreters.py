@@ -40,7 +40,10 @@ def provide(project: Project, python: PythonVersion, *, offline: bool) -> Interp
     found = managed.find(project.store, python)
     if found is not None:
         return found
-    return _install(project, python, offline=offline)
+    interpreter = _install(project, python, offline=offline or project.downloads_failed)
+    # Where one download failed the next would fail too, and each costs its retries.
+    project.downloads_failed |= interpreter.fallback
+    return interpreter
 
 
 def install(

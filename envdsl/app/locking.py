@@ -23,7 +23,7 @@ class LockOutcome:
 
     ``status`` is ``created``, ``updated`` or ``unchanged`` after locking; ``current``, ``stale``, ``missing`` or
     ``orphaned`` (no layer of that name is declared) from a check. ``added``, ``removed`` and ``changed`` are
-    packages with their versions; ``reasons`` say why a lock is stale.
+    packages with their versions; ``reasons`` say why a lock is stale, or was.
     """
 
     layer: str
@@ -69,7 +69,7 @@ def lock(
         urls=project.config.urls,
     )
     configuration = index_configuration(project)
-    layers = project.select(names)
+    layers = project.select_families(names)
     outcomes: list[LockOutcome] = []
     failed: dict[str, EnvdslError] = {}
     with project.reporter.task("Locking", total=len(layers)) as task:
@@ -92,6 +92,7 @@ def lock(
 
 
 def _lock_one(project: Project, layer: LayerSpec, configuration: IndexConfiguration, options: Any) -> LockOutcome:
+    from envdsl.lock.freshness import staleness
     from envdsl.lock.locking import lock_layer
     from envdsl.lock.pylock import write_lock
 
@@ -115,6 +116,8 @@ def _lock_one(project: Project, layer: LayerSpec, configuration: IndexConfigurat
     shown = path.relative_to(project.config.root).as_posix()
     if not written:
         return LockOutcome(layer.name, shown, "unchanged")
+    base = project.lock(layer.base) if layer.base is not None else None
+    reasons = staleness(layer, before, base, project.config.root) if before else ()
     old = {package.name: package.version for package in before.packages} if before else {}
     new = {package.name: package.version for package in locked.lock.packages}
     return LockOutcome(
@@ -126,6 +129,7 @@ def _lock_one(project: Project, layer: LayerSpec, configuration: IndexConfigurat
         changed=tuple(
             f"{name} {old[name]} -> {new[name]}" for name in sorted(old.keys() & new.keys()) if old[name] != new[name]
         ),
+        reasons=reasons,
     )
 
 
@@ -152,7 +156,7 @@ def check(project: Project, names: Sequence[str]) -> tuple[LockOutcome, ...]:
 
     A damaged lock is an error: :class:`EnvdslError` of the room ``lock``.
     """
-    outcomes = [_state(project, layer) for layer in project.select(names)]
+    outcomes = [_state(project, layer) for layer in project.select_families(names)]
     if not names:
         declared = {project.config.lock_path(name) for name in project.spec.layers}
         for path in sorted((project.config.root / project.config.locks).glob("pylock.*.toml")):

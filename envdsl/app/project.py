@@ -28,6 +28,8 @@ class Project:
         self.config = config
         self.reporter = reporter
         self._locks: dict[str, Lock | None] = {}
+        # Whether an interpreter could not be downloaded in this run.
+        self.downloads_failed = False
         # Where wheels were seen while locking, by sha256: a build in the same process need not ask again.
         self.seen_at: dict[str, tuple[Path | str, ...]] = {}
 
@@ -95,28 +97,44 @@ class Project:
     def select(self, names: Iterable[str]) -> tuple[LayerSpec, ...]:
         """The layers of these names, bases before what stands on them, each once; all layers for no names.
 
-        ``office`` stands for the variant of ``office-py311``, ``office-py312`` … that suits this machine best.
+        The name of a family stands for the variant that suits this machine best (:meth:`layer`).
         """
+        return self._with_bases([self.layer(name) for name in names] or self.spec.layers.values())
+
+    def select_families(self, names: Iterable[str]) -> tuple[LayerSpec, ...]:
+        """The same with all variants of a family: what holds for every machine, such as locking."""
+        found = [layer for name in names for layer in self._variants(name) or [self.layer(name)]]
+        return self._with_bases(found or self.spec.layers.values())
+
+    def _with_bases(self, layers: Iterable[LayerSpec]) -> tuple[LayerSpec, ...]:
         chosen: dict[str, LayerSpec] = {}
-        wanted = [self.layer(name) for name in names] or list(self.spec.layers.values())
-        for layer in wanted:
+        for layer in layers:
             if layer.base is not None:
-                base = self.spec.layers[layer.base]
-                chosen.setdefault(base.name, base)
+                chosen.setdefault(layer.base, self.spec.layers[layer.base])
             chosen[layer.name] = layer
         return tuple(sorted(chosen.values(), key=lambda layer: layer.base is not None))
 
     def layer(self, name: str) -> LayerSpec:
-        """The layer of this name or, for the name of a family (see :meth:`select`), its variant."""
-        layers = self.spec.layers
-        if name in layers:
-            return layers[name]
-        variants = [layer for layer in layers.values() if layer.name == f"{name}-py3{layer.python.minor}"]
-        if variants:
+        """The layer of this name. ``office`` stands for the variant of ``office-py311``, ``office-py312`` … whose
+        interpreter this machine has, or can get most easily."""
+        if name in self.spec.layers:
+            return self.spec.layers[name]
+        if variants := self._variants(name):
             from envdsl.app.interpreters import preference
 
             return max(variants, key=lambda layer: preference(self, layer.python))
-        raise unknown_layer(name, layers)
+        families = {family(layer) for layer in self.spec.layers.values()}
+        raise unknown_layer(name, {*self.spec.layers, *families})
+
+    def _variants(self, name: str) -> list[LayerSpec]:
+        if name in self.spec.layers:
+            return []
+        return [layer for layer in self.spec.layers.values() if family(layer) == name]
+
+
+def family(layer: LayerSpec) -> str:
+    """``office`` of a layer for Python 3.12 that is called ``office-py312``; the name of any other layer."""
+    return layer.name.removesuffix(f"-py3{layer.python.minor}")
 
 
 def unknown_layer(name: str, known: Iterable[str]) -> EnvdslError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -152,11 +152,7 @@ def import_probe(project: Project, session: Session) -> Finding:
     """Whether what a session is bound to can be imported: its layers' probes, else a start of the interpreter."""
     from envdsl.sandbox.doctor import Finding, Status
 
-    bound = {layer.name for layer in session.manifest.layers}
-    try:
-        modules = [module for name in sorted(bound) for module in project.spec.layers[name].probe]
-    except (EnvdslError, KeyError):
-        modules = []  # bound to layers of another project, or of another time
+    modules = _declared_probes(project, session)
     program = "".join(f"import {module}\n" for module in modules) or "import sys, ssl, json"
     outcome = _run_captured(project, session.manifest, ["python3", "-c", program], 300)
     foundation = session.manifest.foundation
@@ -171,6 +167,20 @@ def import_probe(project: Project, session: Session) -> Finding:
         "`envdsl verify` finds damage in the store; `envdsl session rebase` binds what is built now",
         {"stderr": "\n".join(said)},
     )
+
+
+def _declared_probes(project: Project, session: Session) -> list[str]:
+    """The probes of the layers that ``session`` is bound to, as far as this project declares them as they are bound."""
+    from envdsl.app.compiling import compile_layers
+
+    bound = {layer.name: layer.id for layer in session.manifest.layers}
+    try:
+        known = [layer for layer in project.select(()) if layer.name in bound]
+        graph = compile_layers(project, known)
+    except EnvdslError:
+        return []  # the project is broken, or locked for another time
+    same = [layer for layer in known if layer.name in graph.layers and graph.layers[layer.name].id == bound[layer.name]]
+    return sorted({module for layer in same for module in layer.probe})
 
 
 def _run_captured(project: Project, manifest: Manifest, command: Sequence[str], timeout: float) -> Outcome:
@@ -234,12 +244,25 @@ def _on_one_base(project: Project, wanted: Sequence[str]) -> list[str]:
     chosen = [name if name in layers else project.layer(name).name for name in wanted]
     foundation = next((layers[name] for name in chosen if layers[name].kind is not LayerKind.X), None)
     if foundation is None:
+        _refuse_without_base(layers, chosen)
         return chosen
     suffix = f"-py3{foundation.python.minor}"
     return [
         f"{asked}{suffix}" if asked not in layers and _stands_on(layers.get(f"{asked}{suffix}"), foundation) else name
         for asked, name in zip(wanted, chosen, strict=True)
     ]
+
+
+def _refuse_without_base(layers: Mapping[str, LayerSpec], chosen: Sequence[str]) -> None:
+    bases = sorted({base for name in chosen if (base := layers[name].base) is not None})
+    if bases:
+        what = "is an x layer" if len(chosen) == 1 else "are x layers"
+        raise EnvdslError.of(
+            "app-session-without-base",
+            f"a session stands on a base or an iso layer, and {' and '.join(chosen)} {what}",
+            hint=f"add {' or '.join(f'--layer {base}' for base in bases)}",
+            exit_status=ExitStatus.USAGE,
+        )
 
 
 def _stands_on(layer: LayerSpec | None, foundation: LayerSpec) -> bool:

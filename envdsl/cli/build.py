@@ -71,6 +71,9 @@ def ensure(project: Project, layers: tuple[str, ...], jobs: int | None, offline:
 def _show(report: BuildReport, as_json: bool) -> None:
     from envdsl.app.quick import render
 
-    output.result(render(report.answers, as_json=as_json, built=report.built))
+    if report.answers or as_json:
+        output.result(render(report.answers, as_json=as_json, built=report.built))
+    else:
+        output.message("no layer is declared: write one in layers.d/NAME.layer")
     if report.built:
         output.message(f"built {report.built} derivations in {report.seconds:.1f} s")

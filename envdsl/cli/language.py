@@ -46,9 +46,10 @@ def check(project: Project, paths: tuple[Path, ...], style: str, as_json: bool) 
     else:
         output.report(found.diagnostics)
     if errors:
-        output.message(f"{errors} error{'s' if errors != 1 else ''} in {len(found.files)} files checked")
+        output.message(f"{output.count(errors, 'error')} in {output.count(len(found.files), 'file')}")
         return ExitStatus.FAILED
-    output.message(f"{len(found.files)} files, {len(found.layers)} layers: no errors")
+    files, layers = output.count(len(found.files), "file"), output.count(len(found.layers), "layer")
+    output.message(f"{files}, {layers}: no errors")
     return ExitStatus.OK
 
 

@@ -178,6 +178,11 @@ def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     return "\n".join(lines)
 
 
+def count(number: int, noun: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def size(count: int) -> str:
     """Bytes for a person, in powers of 1024."""
     value = float(count)

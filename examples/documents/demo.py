@@ -41,7 +41,8 @@ def main() -> int:
     print(f"\nThe documents are in {relative(HERE / 'out')}:")
     for file in sorted((HERE / "out").iterdir()):
         print(f"  {file.name:<14} {file.stat().st_size:>8} bytes")
-    print(f"\nStart the sandbox again without envdsl: {relative(PROJECT / 'store/sessions' / SESSION / 'run')} python3")
+    store = Path(os.environ.get("ENVDSL_STORE") or PROJECT / "store")
+    print(f"\nStart the sandbox again without envdsl: {relative(store / 'sessions' / SESSION / 'run')} python3")
     return 0
 
 

@@ -50,7 +50,7 @@ def test_trace_goes_to_stderr(run: Cli) -> None:
 
 def test_check_says_that_all_is_well(run: Cli) -> None:
     done = run("check")
-    assert (done.status, done.out, done.err) == (0, "", "1 files, 4 layers: no errors\n")
+    assert (done.status, done.out, done.err) == (0, "", "1 file, 4 layers: no errors\n")
 
 
 def test_check_reports_all_errors_with_place_line_and_hint(run: Cli, project: Path) -> None:

@@ -121,3 +121,13 @@ def test_an_unknown_layer_gets_the_nearest_name(run: Cli) -> None:
     done = run("lock", "aloen")
     assert done.status == 2
     assert "did you mean `alone`?" in done.err
+
+
+def test_the_name_of_a_family_locks_all_its_variants(run: Cli, project: Path) -> None:
+    """A lock is for every machine, so it does not depend on the interpreters of this one."""
+    (project / "layers.d" / "all.layer").write_text(
+        'for (v in [ "11" "12" ]) { base "many-py3${v}" { python = "3.${v}"; packages = [ "bar" ]; } }'
+    )
+    done = run("lock", "many", "--json")
+    assert [item["layer"] for item in done.json["locks"]] == ["many-py311", "many-py312"]
+    assert run("lock", "man").err.count("did you mean `many`?") == 1

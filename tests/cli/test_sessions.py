@@ -45,6 +45,12 @@ def test_two_versions_in_one_session_are_refused_with_the_way_out(built: Cli, na
     assert "joint x layer" in done.err
 
 
+def test_an_x_layer_alone_is_refused_with_its_base_as_the_hint(built: Cli, name: str) -> None:
+    done = built("session", "create", name, "-l", "one")
+    assert done.status == 2
+    assert "add --layer core" in done.err
+
+
 def test_create_builds_what_is_missing(run: Cli, project: Path) -> None:
     (project / "layers.d" / "all.layer").write_text(LAYERS.replace('FLAVOUR = "core"', 'FLAVOUR = "new"'))
     run("lock")
