@@ -28,6 +28,8 @@ from envdsl.realise.zipdirectory import Buffer
 from envdsl.realise.zipreader import Member, read_members
 
 MAX_METADATA = 32 << 20
+# What an index serves under this name was compared when it was fetched.
+_DAMAGED = "its copy in the wheelhouse is damaged: `envdsl verify --repair` replaces it"
 _HASH_BLOCK = 8 << 20
 # Names that would stand before the interpreter, or before what a sandbox calls itself by, on PATH.
 _INTERPRETER = re.compile(r"(?:python|pythonw|pypy)[0-9.]*[a-z]?(?:\.exe)?|env|sh", re.IGNORECASE)
@@ -64,9 +66,10 @@ class Intake:
 
 
 @contextmanager
-def open_wheel(path: Path, unpack: Unpack) -> Iterator[Intake]:
+def open_wheel(path: Path, unpack: Unpack, *, hashed: bool = False) -> Iterator[Intake]:
     """Map the wheel at ``path`` and take it in as the input of ``unpack``.
 
+    ``hashed`` says that this very process has just compared the sha256 of the file, and that it is the store's.
     Raises EnvdslError ``intake-…`` for the first rule that it breaks; OSError where it cannot be read.
     """
     wheel = unpack.wheel.filename
@@ -77,13 +80,14 @@ def open_wheel(path: Path, unpack: Unpack) -> Iterator[Intake]:
                 wheel,
                 "size",
                 f"the file has {size} bytes, the lock says {unpack.wheel.size}",
-                hint="the index serves another file under this name: lock again, or find out who changed it",
+                hint=_DAMAGED,
             )
         if size == 0:
             raise refusal(wheel, "zip-not-an-archive", "the file is empty")
         data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
     try:
-        _check_hash(data, unpack)
+        if not hashed:
+            _check_hash(data, unpack)
         yield _take_in(data, unpack)
     finally:
         # A view that an exception's traceback keeps alive keeps the mapping too; it ends with the traceback.
@@ -95,14 +99,16 @@ def _check_hash(data: mmap.mmap, unpack: Unpack) -> None:
     hasher = hashlib.sha256()
     with memoryview(data) as view:
         for start in range(0, len(view), _HASH_BLOCK):
-            with view[start : start + _HASH_BLOCK] as block:
+            with view[start : start + # What an index serves under this name was compared when it was fetched.
+_DAMAGED = "its copy in the wheelhouse is damaged: `envdsl verify --repair` replaces it"
+_HASH_BLOCK] as block:
                 hasher.update(block)
     if hasher.hexdigest() != unpack.wheel.sha256:
         raise refusal(
             unpack.wheel.filename,
             "hash",
             f"the file has the sha256 {hasher.hexdigest()}, the lock says {unpack.wheel.sha256}",
-            hint="the index serves another file under this name: lock again, or find out who changed it",
+            hint=_DAMAGED,
         )
 
 

@@ -110,10 +110,10 @@ def realise(
 ) -> Realisation:
     """Make the layers named ``layers`` stand in ``store``, with the bases that they stand on.
 
-    ``fetch`` puts wheels into the wheelhouse; ``interpreters`` gives an executable for a feature release (asked only
-    where bytecode is missing); ``project`` is what the paths of sources are relative to; ``jobs`` is the number of
-    threads and of compiling processes (default: the cores that this process may use); ``locks`` are the bytes of lock
-    files by layer name, kept beside the layers for the record.
+    ``fetch`` verifies wheels and puts them into the wheelhouse; ``interpreters`` gives an executable for a feature
+    release (asked only where bytecode is missing); ``project`` is what the paths of sources are relative to; ``jobs``
+    is the number of threads and of compiling processes (default: the cores that this process may use); ``locks`` are
+    the bytes of lock files by layer name, kept beside the layers for the record.
 
     Raises EnvdslError with everything that failed, each diagnostic naming the step and the derivation in its trail.
     Whatever was finished before stays valid; nothing unfinished does.
@@ -153,6 +153,7 @@ class _Run:
         if todo.wheels:
             with self._stage("fetch"):
                 fetch(todo.wheels)
+                self._steps.fetched = frozenset(wheel.key for wheel in todo.wheels)
         with self._stage("source"):
             for source in todo.sources:
                 self._steps.source(source)

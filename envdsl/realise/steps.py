@@ -34,7 +34,8 @@ _DOING = {"wheel": "fetching", "unpack": "unpacking", "bytecode": "compiling", "
 
 
 class Steps:
-    """The steps of one run. Methods may be called from several threads; ``built`` counts what they made, by kind."""
+    """The steps of one run. Methods may be called from several threads; ``built`` counts what they made, by kind;
+    ``fetched`` are the keys of wheels that were verified and put into the wheelhouse in this run."""
 
     def __init__(self, store: Store, project: Path, reporter: Reporter) -> None:
         self._store = store
@@ -43,6 +44,7 @@ class Steps:
         self._lock = threading.Lock()
         self._listings: dict[str, Listing] = {}
         self.built: dict[str, int] = {}
+        self.fetched: frozenset[str] = frozenset()
         self.warnings: list[Diagnostic] = []
 
     def unpack(self, unpack: Unpack, crew: Crew) -> None:
@@ -50,7 +52,8 @@ class Steps:
         path = self._store.layout.unpacked_path(unpack.key, unpack.name, unpack.version)
 
         def build(temporary: Path) -> Listing:
-            with open_wheel(self.place(unpack.wheel), unpack) as intake:
+            hashed = unpack.wheel.key in self.fetched
+            with open_wheel(self.place(unpack.wheel), unpack, hashed=hashed) as intake:
                 for oddity in intake.oddities:
                     self.warn(Diagnostic("intake-odd", f"{intake.filename}: {oddity}", severity="warning"))
                 unpacking = Unpacking(intake, temporary)

@@ -264,3 +264,19 @@ def test_a_waived_record_has_a_key_of_its_own_and_is_recorded(tmp_path: Path, st
     assert facts["waivers"]["record-mismatch"] == ["bad"]
     with pytest.raises(EnvdslError, match="RECORD"):
         built(store, graph_of(strict=strict), Wheels(store, bad))
+
+
+def test_a_wheel_that_was_damaged_in_the_wheelhouse_is_noticed(tmp_path: Path, store: Store) -> None:
+    """Only what this run has fetched itself is not hashed again."""
+    wheel = make_wheel(tmp_path, "one", "1.0")
+    layer = base_of([wheel])
+    Wheels(store, wheel)([layer.unpacks[0].wheel])
+    (kept,) = store.layout.wheelhouse.rglob("*.whl")
+    content = bytearray(kept.read_bytes())
+    content[40] ^= 1
+    kept.chmod(0o644)
+    kept.write_bytes(content)
+    with pytest.raises(EnvdslError, match="sha256") as caught:
+        built(store, graph_of(office=layer), Wheels(store))
+    assert caught.value.code == "intake-hash"
+    assert "verify --repair" in (caught.value.diagnostics[0].hint or "")
