@@ -99,9 +99,7 @@ def _check_hash(data: mmap.mmap, unpack: Unpack) -> None:
     hasher = hashlib.sha256()
     with memoryview(data) as view:
         for start in range(0, len(view), _HASH_BLOCK):
-            with view[start : start + # What an index serves under this name was compared when it was fetched.
-_DAMAGED = "its copy in the wheelhouse is damaged: `envdsl verify --repair` replaces it"
-_HASH_BLOCK] as block:
+            with view[start : start + _HASH_BLOCK] as block:
                 hasher.update(block)
     if hasher.hexdigest() != unpack.wheel.sha256:
         raise refusal(
