@@ -130,7 +130,7 @@ def lock_layer(
 def _check_base(spec: LayerSpec, base: Lock | None) -> None:
     if spec.kind is not LayerKind.X:
         return
-    if base is None or base.python != spec.python or set(base.platforms) != set(spec.platforms):
+    if base is None or base.python != spec.python or not set(spec.platforms) <= set(base.platforms):
         state = "has no lock" if base is None else "has a lock for another Python or other platforms"
         raise EnvdslError.of(
             "lock-base-not-locked",

@@ -131,3 +131,15 @@ def test_the_name_of_a_family_locks_all_its_variants(run: Cli, project: Path) ->
     done = run("lock", "many", "--json")
     assert [item["layer"] for item in done.json["locks"]] == ["many-py311", "many-py312"]
     assert run("lock", "man").err.count("did you mean `many`?") == 1
+
+
+def test_an_x_layer_may_be_for_fewer_platforms_than_its_base(run: Cli, project: Path) -> None:
+    text = LAYERS.replace(
+        'x one on core { packages = [ "foo==1" ]; }',
+        'x one on core { packages = [ "foo==1" ]; platforms = [ "manylinux_2_28_x86_64" ]; }',
+    )
+    (project / "layers.d" / "all.layer").write_text(text)
+    done = run("lock", "one")
+    assert done.status == 0, done.err
+    assert "aarch64" not in (project / "layers.d" / "pylock.one.toml").read_text()
+    assert run("lock", "one", "--check").status == 0
