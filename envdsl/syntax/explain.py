@@ -125,9 +125,7 @@ def _declaration(it: Situation) -> Diagnostic | None:
         "syntax-declaration",
         f"unknown declaration `{it.found}`",
         it.span,
-        hint=f"did you mean `{close[0]}`?"
-        if close
-        else "a file holds `base`, `x … on …`, `iso`, `let`, `import` and `for` declarations",
+        hint=f"did you mean `{close[0]}`?" if close else _DECLARATIONS_HINT,
     )
 
 
@@ -147,7 +145,7 @@ def _declaration_head(it: Situation) -> Diagnostic | None:
             it.span,
             hint="write `x name on base { … }`",
         )
-    if (keyword is not None and keyword.kind == "FOR") or (it.values and it.ends_with("FOR")):
+    if (keyword is not None and keyword.kind == "FOR") or (it.ends_with("FOR")):
         return it.diagnostic(
             "syntax-for",
             f"expected `(`, found {it.found_words}"
@@ -161,7 +159,7 @@ def _declaration_head(it: Situation) -> Diagnostic | None:
             f"expected `as` and a name, found {it.found_words}",
             'write `import "file.layer" as name;`',
         )
-    if it.values and it.ends_with("IMPORT"):
+    if it.ends_with("IMPORT"):
         return it.diagnostic(
             "syntax-import-path",
             f"expected the file to import in quotes, found {it.found_words}",
