@@ -85,13 +85,7 @@ class Declarations:
             return
         compiler = Compiler(self._machine, module.directory, self._findings.failed)
         block = _Block(self, compiler, module)
-        try:
-            run = block.compile(module.parsed.declarations, Scope((), constants=GLOBALS), {}, None, namespace)
-        except EvaluationError as failure:  # nested too deeply
-            self._findings.failed(failure)
-            self.complete = False
-            return
-        run([None], ())
+        block.compile(module.parsed.declarations, Scope((), constants=GLOBALS), {}, None, namespace)([None], ())
 
     def namespace(self, module: Module) -> Namespace:
         """That of an imported module; an empty one for what could not be read."""

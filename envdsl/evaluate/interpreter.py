@@ -16,7 +16,7 @@ from envdsl.evaluate.coerce import interpolated
 from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.files import resolve
 from envdsl.evaluate.functions import Maker, apply, pattern_binder, pattern_names
-from envdsl.evaluate.machine import Machine, expected, too_deep
+from envdsl.evaluate.machine import Machine, expected
 from envdsl.evaluate.operators import Code, binary, unary
 from envdsl.evaluate.scope import Constant, Local, Scope
 from envdsl.evaluate.selection import Part, attribute, has_attribute, select, select_or
@@ -45,20 +45,11 @@ class Compiler:
         self._machine = machine
         self._directory = directory
         self._report = report
-        self._nesting = 0
 
     # -- expressions -------------------------------------------------------------------------------
 
     def expression(self, node: tree.Expression, scope: Scope) -> Code:
         """The code of ``node``, whose value is never a thunk."""
-        self._nesting += 1
-        if self._nesting > self._machine.limits.depth:
-            raise too_deep(self._machine.limits).at(node.span)
-        code = self._expression(node, scope)
-        self._nesting -= 1
-        return code
-
-    def _expression(self, node: tree.Expression, scope: Scope) -> Code:
         match node:
             case tree.Integer():
                 return _constant(node.value)

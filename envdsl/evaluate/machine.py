@@ -103,18 +103,18 @@ class Machine:
             return self._builtin(function.builtin, (*function.arguments, argument))
         if isinstance(function, dict) and "__functor" in function:
             return self.call(self.call(self.force(function["__functor"]), function), argument)
-        raise EvaluationError("eval-not-a-function", f"cannot call {describe(function)}: it is not a function")
+        raise not_a_function(function)
 
     def call2(self, function: Value, first: Slot, second: Slot) -> Value:
         return self.call(self.call(function, first), second)
 
-    def later(self, function: Value, argument: Slot) -> Thunk:
+    def later(self, function: Slot, argument: Slot) -> Thunk:
         """``function argument``, as a thunk."""
         self.allocate(128)
         return Thunk(self._run_later, [function, argument])
 
     def _run_later(self, frame: list[Any]) -> Value:
-        return self.call(frame[0], frame[1])
+        return self.call(self.force(frame[0]), frame[1])
 
     def _builtin(self, builtin: Builtin, arguments: tuple[Slot, ...]) -> Value:
         if len(arguments) < builtin.arity:
@@ -263,6 +263,13 @@ class Machine:
             return value
         raise expected("a function", value)
 
+    def callee(self, slot: Slot) -> Value:
+        """Something that can be called: a function, or a set with ``__functor``."""
+        value = self.force(slot)
+        if isinstance(value, (Closure, Builtin, Partial)) or (isinstance(value, dict) and "__functor" in value):
+            return value
+        raise not_a_function(value)
+
     def path(self, slot: Slot) -> PathValue:
         value = self.force(slot)
         if isinstance(value, PathValue):
@@ -273,6 +280,10 @@ class Machine:
 
 def expected(what: str, value: Value, *, span: Span | None = None) -> EvaluationError:
     return EvaluationError("eval-type", f"expected {what}, but got {describe(value)}", span=span)
+
+
+def not_a_function(value: Value) -> EvaluationError:
+    return EvaluationError("eval-not-a-function", f"cannot call {describe(value)}: it is not a function")
 
 
 def coercion(value: Value) -> EvaluationError:

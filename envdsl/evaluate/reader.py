@@ -51,11 +51,11 @@ class DirectoryReader:
 
     def exists(self, path: str) -> bool:
         resolved = self._resolve(path)
-        return resolved is not None and resolved.exists()
+        return resolved is not None and os.path.exists(resolved)  # noqa: PTH110 - raises nothing
 
     def is_dir(self, path: str) -> bool:
         resolved = self._resolve(path)
-        return resolved is not None and resolved.is_dir()
+        return resolved is not None and os.path.isdir(resolved)  # noqa: PTH112 - raises nothing
 
     def _read_regular(self, path: Path) -> bytes:
         # O_NONBLOCK: opening a pipe must not wait for its other end.

@@ -17,16 +17,13 @@ def map_(machine: Machine, function: Slot, items: Slot) -> Value:
     if not elements:
         return []
     machine.sized(len(elements))
-    callee = machine.force(function)
-    return [machine.later(callee, element) for element in elements]
+    return [machine.later(function, element) for element in elements]
 
 
 @lists.builtin("filter f list", "The elements for which `f` gives true.", "filter (x: x > 1) [ 1 2 3 ]", "[ 2 3 ]")
 def filter_(machine: Machine, function: Slot, items: Slot) -> Value:
+    callee = machine.callee(function)
     elements = machine.list(items)
-    if not elements:
-        return []
-    callee = machine.force(function)
     return [element for element in elements if machine.boolean(machine.call(callee, element))]
 
 
@@ -37,7 +34,7 @@ def filter_(machine: Machine, function: Slot, items: Slot) -> Value:
     "6",
 )
 def foldl(machine: Machine, function: Slot, start: Slot, items: Slot) -> Value:
-    callee = machine.force(function)
+    callee = machine.callee(function)
     accumulated = start
     for element in machine.list(items):
         accumulated = machine.call2(callee, accumulated, element)
@@ -51,7 +48,7 @@ def foldl(machine: Machine, function: Slot, start: Slot, items: Slot) -> Value:
     "[ 1 1 2 2 ]",
 )
 def concat_map(machine: Machine, function: Slot, items: Slot) -> Value:
-    callee = machine.force(function)
+    callee = machine.callee(function)
     joined: list[Slot] = []
     for element in machine.list(items):
         part = machine.list(machine.call(callee, element))
@@ -111,8 +108,8 @@ def any_of(machine: Machine, value: Value, elements: list[Slot]) -> bool:
 
 @lists.builtin("elemAt list n", "The element at position `n`, counted from 0.", 'elemAt [ "a" "b" ] 1', '"b"')
 def elem_at(machine: Machine, items: Slot, position: Slot) -> Value:
-    elements = machine.list(items)
     index = machine.integer(position)
+    elements = machine.list(items)
     if not 0 <= index < len(elements):
         raise EvaluationError("eval-out-of-bounds", f"there is no element {index} in a list of {len(elements)}")
     return machine.force(elements[index])
@@ -120,7 +117,7 @@ def elem_at(machine: Machine, items: Slot, position: Slot) -> Value:
 
 @lists.builtin("all f list", "Whether `f` gives true for every element.", "all (x: x > 0) [ 1 2 ]", "true")
 def all_(machine: Machine, function: Slot, items: Slot) -> Value:
-    callee = machine.force(function)
+    callee = machine.callee(function)
     for element in machine.list(items):  # noqa: SIM110 - all() would call back through C
         if not machine.boolean(machine.call(callee, element)):
             return False
@@ -129,7 +126,7 @@ def all_(machine: Machine, function: Slot, items: Slot) -> Value:
 
 @lists.builtin("any f list", "Whether `f` gives true for an element.", "any (x: x > 1) [ 1 2 ]", "true")
 def any_(machine: Machine, function: Slot, items: Slot) -> Value:
-    callee = machine.force(function)
+    callee = machine.callee(function)
     for element in machine.list(items):  # noqa: SIM110 - any() would call back through C
         if machine.boolean(machine.call(callee, element)):
             return True
@@ -143,11 +140,11 @@ def any_(machine: Machine, function: Slot, items: Slot) -> Value:
     "[ 3 2 1 ]",
 )
 def sort(machine: Machine, function: Slot, items: Slot) -> Value:
+    callee = machine.callee(function)
     elements = machine.list(items)
     machine.sized(len(elements))
     if len(elements) < 2:
         return elements
-    callee = machine.force(function)
     # A merge sort of our own: list.sort would call back through C.
     runs = [[element] for element in elements]
     while len(runs) > 1:
@@ -176,7 +173,7 @@ def _merge(machine: Machine, function: Value, left: list[Slot], right: list[Slot
     "{ right = [ 2 3 ]; wrong = [ 1 ]; }",
 )
 def partition(machine: Machine, function: Slot, items: Slot) -> Value:
-    callee = machine.force(function)
+    callee = machine.callee(function)
     right: list[Slot] = []
     wrong: list[Slot] = []
     for element in machine.list(items):
@@ -191,7 +188,7 @@ def partition(machine: Machine, function: Slot, items: Slot) -> Value:
     "{ big = [ 2 3 ]; small = [ 1 ]; }",
 )
 def group_by(machine: Machine, function: Slot, items: Slot) -> Value:
-    callee = machine.force(function)
+    callee = machine.callee(function)
     groups: dict[str, list[Slot]] = {}
     for element in machine.list(items):
         groups.setdefault(str(machine.string(machine.call(callee, element))), []).append(element)
@@ -205,8 +202,7 @@ def gen_list(machine: Machine, function: Slot, count: Slot) -> Value:
     if size < 0:
         raise EvaluationError("eval-out-of-bounds", f"cannot make a list of {size} elements")
     machine.sized(size)
-    callee = machine.force(function)
-    return [machine.later(callee, index) for index in range(size)]
+    return [machine.later(function, index) for index in range(size)]
 
 
 @lists.builtin("range first last", "The integers from `first` up to and with `last`.", "range 2 5", "[ 2 3 4 5 ]")
