@@ -25,11 +25,13 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "build": Entry("build", "build", "Build what is missing and print each layer's id and path."),
+    "bundle": Entry("transfer", "bundle", "One file with all that a machine without a network needs."),
     "check": Entry("language", "check", "Check every layer file and report all errors."),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),
     "doctor": Entry("doctor", "doctor", "Find out what this machine can do, and what to do about the rest."),
     "ensure": Entry("build", "ensure", "Make the root ready: interpreter, locks, layers, current, probes."),
     "eval": Entry("language", "evaluate", "Evaluate an expression, or one layer's specification."),
+    "fetch": Entry("transfer", "fetch", "Put the wheels that locks pin into the wheelhouse."),
     "gc": Entry("store", "gc", "Delete what no layer, session or build needs."),
     "graph": Entry("inspect", "graph", "Show the derivation graph."),
     "lock": Entry("lock", "lock", "Resolve layers into lock files, or check that locks are current."),
