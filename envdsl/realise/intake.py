@@ -253,6 +253,11 @@ def check_script_name(name: str, wheel: str) -> None:
     """A script's name is one plain file name, and none by which the interpreter is found."""
     if _SCRIPT_NAME.fullmatch(name) is None or name in (".", ".."):
         raise refusal(wheel, "script-name", "is a script whose name is no plain file name", member=name)
+    check_not_interpreter(name, wheel)
+
+
+def check_not_interpreter(name: str, wheel: str) -> None:
+    """No file of a ``bin`` has a name by which the interpreter, or what starts it, is found."""
     if _INTERPRETER.fullmatch(name):
         raise refusal(
             wheel, "script-shadows-interpreter", "is a script that would stand before the interpreter", member=name

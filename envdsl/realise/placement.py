@@ -10,14 +10,18 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from envdsl.realise.intake import Intake, check_script_name
+from envdsl.realise.intake import Intake, check_not_interpreter, check_script_name
 from envdsl.realise.refusal import refusal
 from envdsl.realise.zipreader import Member
 
 _SITE_PACKAGES = re.compile(
-    r"(?:lib(?:32|64)?/(?:python|pypy)[0-9.]*t?/)?(?:site|dist)-packages(?:/|$)|lib/python[0-9.]*(?:/|$)", re.IGNORECASE
+    r"(?:lib(?:32|64)?/)?(?:(?:python|pypy)[0-9.]*t?/)?(?:site|dist)-packages(?:/|$)|lib/python[0-9.]*(?:/|$)",
+    re.IGNORECASE,
 )
 _OURS = frozenset({"layer.json", "pyvenv.cfg", "startup"})
+# Ours to write: a wheel that brings an INSTALLER tells of an installation that never was.
+GENERATED = ("RECORD", "INSTALLER")
+_OTHER_DIST_INFO = re.compile(r"site-packages/[^/]*\.dist-info", re.IGNORECASE)
 _SCHEMES = ("purelib", "platlib", "headers", "scripts", "data")
 
 
@@ -37,22 +41,33 @@ def place(intake: Intake) -> list[Placed]:
     over the interpreter, and two members with one place.
     """
     placed = list(_place_all(intake))
+    info = f"site-packages/{intake.dist_info}"
     taken = {f"bin/{point.name}": f"the entry point {point.name}" for point in intake.entry_points}
+    taken |= {f"{info}/{name}": f"the new {name}" for name in GENERATED}
+    directories = {"", "site-packages", info}
     for member, path, _, _ in placed:
         other = taken.setdefault(path, member.name)
         if other is not member.name:
             raise refusal(intake.filename, "place-twice", f"and {other} both go to {path}", member=member.name)
+        directory = path.rpartition("/")[0]
+        while directory not in directories:
+            directories.add(directory)
+            if _OTHER_DIST_INFO.fullmatch(directory):
+                reason = f"is metadata of a second distribution, besides {intake.dist_info}"
+                raise refusal(intake.filename, "dist-info-ambiguous", reason, member=member.name)
+            directory = directory.rpartition("/")[0]
+    if both := sorted(directories & taken.keys()):
+        reason = f"and others make {both[0]} both a file and a directory"
+        raise refusal(intake.filename, "place-twice", reason, member=taken[both[0]])
     return placed
 
 
 def _place_all(intake: Intake) -> Iterable[Placed]:
-    record = f"{intake.dist_info}/RECORD"
-    # Ours to write; a wheel that brings one tells of an installation that never was.
-    installer = f"{intake.dist_info}/INSTALLER"
+    generated = {f"{intake.dist_info}/{name}" for name in GENERATED}
     prefix = f"{intake.data_directory}/" if intake.data_directory else None
     for member in intake.members:
         name = member.name
-        if name in (record, installer) or "/__pycache__/" in f"/{name}":
+        if name in generated or "/__pycache__/" in f"/{name}":
             continue
         if prefix is None or not name.startswith(prefix):
             yield Placed(member, f"site-packages/{name}", member.executable, False)
@@ -83,5 +98,5 @@ def _place_data(member: Member, name: str, intake: Intake) -> Placed:
             intake.filename, "data-place", f"is a data file at {path!r}, which is envdsl's", member=member.name
         )
     if first == "bin":
-        check_script_name(rest, intake.filename)
+        check_not_interpreter(rest, intake.filename)
     return Placed(member, path, member.executable, False)

@@ -82,8 +82,10 @@ def check_complete(rows: Mapping[str, Row], members: Iterable[str], dist_info: s
         elif not row.digest and path not in free and not path.endswith((".pyc", ".pyo")):
             raise _mismatch(wheel, name, "record-no-hash", path, "has no hash in RECORD")
     for path in rows:
-        # A row for a directory says nothing that could be wrong.
-        if path not in names and not path.endswith("/") and path not in free:
+        if path in names or path in free or path.endswith("/"):  # what RECORD says of a directory cannot be wrong
+            continue
+        # Installers may list bytecode before there is any.
+        if rows[path].digest or not path.endswith((".pyc", ".pyo")):
             raise _mismatch(wheel, name, "record-extra", path, "is in RECORD, but not in the wheel")
 
 
@@ -106,7 +108,7 @@ def write_record(files: Iterable[Written], record: str) -> bytes:
     from installer.utils import Scheme, construct_record_file
 
     entries: list[tuple[Scheme, RecordEntry]] = []
-    for path, digest, size in files:
+    for path, digest, size in sorted(files):  # installer sorts by path alone, which two schemes can have in common
         head, _, rest = path.partition("/")
         scheme, path = ("purelib", rest) if head == "site-packages" else ("data", path)
         entries.append((Scheme(scheme), RecordEntry(path, Hash("sha256", digest), size)))

@@ -43,16 +43,13 @@ class Unpacking:
         self._written: list[Written] = []
         self.batches = list(_batches(place(intake)))
 
-    def write(self, batch: Iterable[Placed]) -> int:
-        """Unpack the members of a batch; how many files that were.
+    def write(self, batch: Iterable[Placed]) -> None:
+        """Unpack the members of a batch.
 
         Raises EnvdslError ``intake-…`` for content that is not what the wheel says, OSError from the disk.
         """
-        count = 0
         for placed in batch:
             self._write_member(placed)
-            count += 1
-        return count
 
     def finish(self) -> Listing:
         """Write what is generated (scripts of entry points, INSTALLER, RECORD) and seal the tree."""

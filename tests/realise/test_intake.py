@@ -174,6 +174,27 @@ def test_two_members_for_one_place_are_refused(tmp_path: Path) -> None:
     assert refused(wheel, tmp_path / "out2").code == "intake-place-twice"
 
 
+def test_a_place_is_either_a_file_or_a_directory(tmp_path: Path) -> None:
+    wheel = demo(tmp_path, files={"demo": "a"}, data={"purelib/demo/x.py": "b"})
+    assert refused(wheel, tmp_path / "out").code == "intake-place-twice"
+
+
+@pytest.mark.parametrize("name", ["RECORD", "INSTALLER"])
+def test_what_is_generated_cannot_come_in_by_the_data_directory(tmp_path: Path, name: str) -> None:
+    wheel = demo(tmp_path, data={f"purelib/{INFO}/{name}": "x"})
+    assert refused(wheel, tmp_path / "out").code == "intake-place-twice"
+
+
+def test_a_second_distribution_cannot_come_in_by_the_data_directory(tmp_path: Path) -> None:
+    wheel = demo(tmp_path, data={"purelib/pip-99.0.dist-info/METADATA": "Name: pip\n"})
+    assert refused(wheel, tmp_path / "out").code == "intake-dist-info-ambiguous"
+
+
+def test_programs_may_stand_deeper_in_a_bin_of_data_files(tmp_path: Path) -> None:
+    wheel = demo(tmp_path, data={"data/bin/tools/python3": "x"})
+    assert "bin/tools/python3" in [entry.path for entry in unpacked(wheel, tmp_path / "out")]
+
+
 def take(wheel: Path) -> Intake:
     with open_wheel(wheel, unpack_of(wheel)) as intake:
         return intake
@@ -197,7 +218,7 @@ def test_directories_need_not_be_spelled_in_normal_form(tmp_path: Path) -> None:
 
 def test_record_needs_no_hash_for_bytecode_and_no_row_for_signatures(tmp_path: Path) -> None:
     wheel = demo(tmp_path)
-    record = record_of(wheel) + b"old.pyc,,\n"
+    record = record_of(wheel) + b"old.pyc,,\n__pycache__/demo.cpython-312.pyc,,\n"
     altered(wheel, {"old.pyc": b"x", f"{INFO}/RECORD.jws": b"{}", f"{INFO}/RECORD": record})
     unpacked(wheel, tmp_path / "out")
     assert (tmp_path / "out/site-packages/old.pyc").read_bytes() == b"x"
