@@ -19,7 +19,7 @@ from envdsl.realise.refusal import refusal
 from envdsl.realise.zipdirectory import DEFLATED, STORED, Buffer
 from envdsl.realise.zipreader import Member
 
-STREAM_FROM = 24 << 20
+STREAM_FROM = 32 << 20
 _BLOCK_IN = 1 << 18
 _BLOCK_OUT = 1 << 20
 

@@ -265,3 +265,17 @@ def test_a_flipped_or_cut_archive_is_read_as_before_or_refused(data: st.DataObje
 @given(st.binary(max_size=400))
 def test_random_bytes_are_refused(data: bytes) -> None:
     assert refused(data).code.startswith("intake-zip-")
+
+
+@pytest.mark.parametrize("missing", ["deflate", "isal", "both"])
+def test_zlib_does_where_faster_libraries_are_missing(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    if missing in ("deflate", "both"):
+        monkeypatch.setattr("envdsl.realise.inflate._whole", None)
+        monkeypatch.setattr("envdsl.realise.inflate._crc32", zlib.crc32)
+    if missing in ("isal", "both"):
+        monkeypatch.setattr("envdsl.realise.inflate._streaming", lambda: zlib)
+    assert read(archive(A, RawMember(b"empty"))) == {"a.py": CONTENT, "empty": b""}
+    for data in STRUCTURES["zip-corrupt"]:
+        assert refused(data).code == "intake-zip-corrupt"
+    (member,) = read_members(archive(RawMember(b"a", bytes(3 << 20))), WHEEL)
+    assert len(b"".join(stream(archive(RawMember(b"a", bytes(3 << 20))), member, WHEEL))) == 3 << 20
