@@ -14,7 +14,6 @@ from pathlib import Path
 from benchmarks.harness import Row, pairs
 from benchmarks.office import Office
 from benchmarks.scratch import Scratch
-from envdsl.store.syncfs import FileSystem
 
 UNPACK = "unpacking `office` from local wheels, empty store, no bytecode"
 COMPILE = "the same with bytecode"
@@ -47,7 +46,7 @@ def _from_nothing(scratch: Scratch, work: str, against: str, name: str, *, bytec
         lambda number: office.install(venvs[number], scratch.root / f"uv-cache-{name}-{number}", *options),
         runs=len(numbers) - _WARMUPS,
         warmups=_WARMUPS,
-        before=FileSystem(scratch.root).sync,
+        before=scratch.sync,
     )
     _compare(office, stores[0], venvs[0])
     return row
@@ -68,7 +67,7 @@ def relayer(scratch: Scratch) -> Row:
         lambda number: office.install(venvs[number], cache, "--compile-bytecode"),
         runs=len(numbers) - _WARMUPS,
         warmups=_WARMUPS,
-        before=FileSystem(scratch.root).sync,
+        before=scratch.sync,
     )
 
 

@@ -129,7 +129,8 @@ def fresh_file_system(size: str = "40G") -> Iterator[tuple[Path, str]]:
                 try:
                     yield mounted, "fresh ext4 on a loop device"
                 finally:
-                    subprocess.run(["umount", mounted], check=True)
+                    # Lazily: whatever still has a file open must not leave us with a mount that outlives the run.
+                    subprocess.run(["umount", "--lazy", mounted], check=True)
                 return
     place = tempfile.mkdtemp(prefix="envdsl-bench-", dir="/dev/shm")
     try:

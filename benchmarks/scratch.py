@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from uv import find_uv_bin
 
+from envdsl.store.syncfs import FileSystem
+
 if TYPE_CHECKING:
     from benchmarks.office import Office
 
@@ -47,6 +49,14 @@ class Scratch:
             "UV_PYTHON_DOWNLOADS": "never",
             "UV_LINK_MODE": "hardlink",
         }
+
+    def sync(self) -> None:
+        """Let everything written so far reach the disk, so that no run pays for what an earlier one left in memory."""
+        file_system = FileSystem(self.root)
+        try:
+            file_system.sync()
+        finally:
+            file_system.close()
 
     def directory(self, name: str) -> Path:
         """A directory below the root, made if it is new."""
