@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from envdsl.errors import EnvdslError
 from envdsl.evaluate.builtins import GLOBALS
+from envdsl.evaluate.builtins.control import to_json
 from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.files import Files
 from envdsl.evaluate.interpreter import Compiler
 from envdsl.evaluate.limits import Limits
-from envdsl.evaluate.machine import Machine, interpreter_settings
+from envdsl.evaluate.machine import Machine
+from envdsl.evaluate.process import evaluating
 from envdsl.evaluate.reader import NoProject, ProjectReader
 from envdsl.evaluate.scope import Scope
 from envdsl.evaluate.values import Value
@@ -31,6 +33,29 @@ def evaluate_expression(
     ``directory``, relative to the root of the project that ``reader`` reads, is where path literals start.
     ``trace`` receives what the builtin of that name says. Raises EnvdslError, and nothing else.
     """
+    return _evaluate(Machine.deep, source, reader, directory, limits, trace)
+
+
+def evaluate_json(
+    source: Source | str,
+    reader: ProjectReader | None = None,
+    *,
+    directory: str = "",
+    limits: Limits | None = None,
+    trace: Callable[[str], None] = lambda message: None,
+) -> str:
+    """What ``toJSON`` makes of an expression: :func:`evaluate_expression`, but sets with ``__toString`` are strings."""
+    return str(_evaluate(to_json, source, reader, directory, limits, trace))
+
+
+def _evaluate(
+    finish: Callable[[Machine, Value], Value],
+    source: Source | str,
+    reader: ProjectReader | None,
+    directory: str,
+    limits: Limits | None,
+    trace: Callable[[str], None],
+) -> Value:
     if isinstance(source, str):
         source = Source("<expr>", source)
     limits = limits or Limits()
@@ -38,10 +63,10 @@ def evaluate_expression(
     machine = Machine(limits, Files(reader or NoProject(), limits), trace)
     findings: list[EvaluationError] = []
     try:
-        with interpreter_settings(limits):
+        with evaluating(limits):
             code = Compiler(machine, directory, findings.append).expression(tree, Scope((), constants=GLOBALS))
             if not findings:
-                return machine.deep(code([None]))
+                return finish(machine, code([None]))
     except EvaluationError as failure:
         failure.release()
         findings.append(failure)

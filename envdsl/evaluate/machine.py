@@ -6,10 +6,7 @@ heap, not C stack: a thousand nested calls are a matter of :attr:`Limits.depth` 
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from envdsl.errors import Note
@@ -30,10 +27,6 @@ from envdsl.evaluate.values import (
     with_article,
 )
 from envdsl.model.span import Span
-
-# Python frames that one unit of depth takes at most in ordinary code; beyond it Python's own RecursionError
-# is the bound, and reported in the same way.
-_FRAMES = 24
 
 
 class Machine:
@@ -301,27 +294,3 @@ def too_deep(limits: Limits) -> EvaluationError:
         f"the evaluation is nested too deeply: more than {limits.depth:,} calls wait for one another",
         hint="is there a function that calls itself without end?",
     )
-
-
-@contextmanager
-def interpreter_settings(limits: Limits) -> Iterator[None]:
-    """Let Python recurse as deep as ``limits`` allow, and turn what it cannot into an EvaluationError.
-
-    Meanwhile the cyclic garbage collector rests: an evaluation makes many small objects that live to its end,
-    which it would visit again and again, in time that grows faster than the project does; ``limits`` bound
-    what can be left lying around.
-    """
-    previous = sys.getrecursionlimit()
-    collecting = gc.isenabled()
-    sys.setrecursionlimit(max(previous, 2_000 + limits.depth * _FRAMES))
-    gc.disable()
-    try:
-        yield
-    except RecursionError:
-        raise too_deep(limits) from None
-    except MemoryError:
-        raise EvaluationError("eval-too-large", "the evaluation needs more memory than there is") from None
-    finally:
-        sys.setrecursionlimit(previous)
-        if collecting:
-            gc.enable()

@@ -14,8 +14,9 @@ from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.files import Files
 from envdsl.evaluate.findings import Findings
 from envdsl.evaluate.limits import Limits
-from envdsl.evaluate.machine import Machine, interpreter_settings
+from envdsl.evaluate.machine import Machine
 from envdsl.evaluate.modules import load
+from envdsl.evaluate.process import evaluating
 from envdsl.evaluate.reader import ProjectReader
 from envdsl.evaluate.spec import LayerSpec, Spec
 from envdsl.evaluate.validate import validate
@@ -48,7 +49,7 @@ def evaluate(
     machine = Machine(limits, recorded, trace)
     layers: dict[str, LayerSpec] = {}
     try:
-        with interpreter_settings(limits):
+        with evaluating(limits):
             modules = load(files, recorded, findings)
             declarations = Declarations(machine, findings)
             for module in modules:

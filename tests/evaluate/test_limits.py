@@ -149,6 +149,24 @@ def test_the_interpreter_of_python_is_left_as_it_was() -> None:
     assert (sys.getrecursionlimit(), gc.isenabled()) == before
 
 
+def test_evaluations_in_threads_do_not_disturb_each_other() -> None:
+    before = sys.getrecursionlimit(), gc.isenabled()
+    results: list[object] = []
+
+    def work() -> None:
+        for depth in (2000, 10, 2000, 10):
+            source = f"let f = n: if n == 0 then 0 else 1 + f (n - 1); in f {depth}"
+            results.append(evaluate_expression(source))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results, key=str) == [10] * 8 + [2000] * 8
+    assert (sys.getrecursionlimit(), gc.isenabled()) == before
+
+
 def test_evaluation_works_on_a_small_stack() -> None:
     """Depth costs heap, not C stack: a thread with little of it can evaluate whatever the limits allow.
 

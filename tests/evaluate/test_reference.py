@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from envdsl.errors import EnvdslError
 from envdsl.evaluate.builtins import GLOBALS, TOPICS, Documentation
-from envdsl.evaluate.expression import evaluate_expression
+from envdsl.evaluate.expression import evaluate_expression, evaluate_json
 from envdsl.evaluate.limits import Limits
 from envdsl.evaluate.reference import update
 from envdsl.evaluate.render import render_nix, to_json
@@ -126,6 +127,14 @@ def test_the_language_page_states_the_limits_in_force() -> None:
         f"{limits.pattern:,} characters",
     ):
         assert stated in text, stated
+
+
+def test_an_expression_as_json() -> None:
+    """Issue 2.2: ``--json``, with ``__toString`` as in Nix."""
+    assert evaluate_json('{ b = 1; a = { __toString = self: "x"; }; }') == '{"a":"x","b":1}'
+    with pytest.raises(EnvdslError) as raised:
+        evaluate_json("[ (x: x) ]")
+    assert raised.value.code == "eval-json"
 
 
 def test_values_as_json() -> None:
