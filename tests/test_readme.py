@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -26,17 +25,7 @@ def test_the_tour_does_what_the_readme_says(tmp_path: Path) -> None:
     (place / "layers.d").mkdir(parents=True)
     (place / "layers.d" / "report.layer").write_text(layer[1].replace("3.12", python), encoding="utf-8")
     (place / "README.md").write_text(README.replace("cp312", f"cp3{sys.version_info.minor}"), encoding="utf-8")
-    command = tmp_path / "bin" / "envdsl"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m envdsl "$@"\n', encoding="utf-8")
-    command.chmod(0o755)
-    environment = {
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "PYTHONUNBUFFERED": "1",
-        "NO_COLOR": "1",
-    }
-    console.run(place / "README.md", environment=environment)
+    console.run(place / "README.md", environment=console.environment(tmp_path / "bin"))
 
 
 def test_every_link_leads_somewhere() -> None:

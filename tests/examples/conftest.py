@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,18 +26,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run_readme(tmp_path: Path, store: Path) -> Callable[[Path], None]:
     """Run the commands of the README in a directory with this checkout's ``envdsl``."""
-    command = tmp_path / "bin" / "envdsl"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m envdsl "$@"\n', encoding="utf-8")
-    command.chmod(0o755)
-    environment = {
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "ENVDSL_STORE": str(store),
-        "PYTHONUNBUFFERED": "1",  # what a command prints to stdout and to stderr comes in order, as on a terminal
-        "NO_COLOR": "1",
-        "COLUMNS": "100",
-    }
+    environment = {**console.environment(tmp_path / "bin"), "ENVDSL_STORE": str(store)}
 
     def run(directory: Path) -> None:
         console.run(directory / "README.md", environment=environment)

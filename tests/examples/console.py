@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,21 @@ def steps(markdown: str) -> Iterator[Step]:
             lines = output.rstrip("\n").split("\n")
             status = _STATUS.fullmatch(lines[-1])
             yield Step(command, "\n".join(lines[:-1] if status else lines), int(status[1]) if status else 0)
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """Variables with which ``envdsl`` is this checkout's, by a command made in ``directory``."""
+    directory.mkdir()
+    command = directory / "envdsl"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m envdsl "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return {
+        "PATH": f"{directory}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONUNBUFFERED": "1",  # what a command prints to stdout and to stderr comes in order, as on a terminal
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+    }
 
 
 def run(readme: Path, *, environment: Mapping[str, str]) -> None:
