@@ -36,15 +36,11 @@ from typing import Any
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.digest import is_sha256
-from envdsl.model.names import Platform, PythonVersion
+from envdsl.model.names import DEFAULT_PLATFORMS, Platform, PythonVersion
 
 FILE_NAME = "envdsl.toml"
 LAYERS_DIRECTORY = "layers.d"
 STORE_VARIABLE = "ENVDSL_STORE"
-DEFAULT_PLATFORMS = (
-    Platform("manylinux", 2, 28, "x86_64"),
-    Platform("manylinux", 2, 28, "aarch64"),
-)
 
 
 @dataclass(frozen=True, slots=True)

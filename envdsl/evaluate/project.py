@@ -20,12 +20,7 @@ from envdsl.evaluate.process import evaluating
 from envdsl.evaluate.reader import ProjectReader
 from envdsl.evaluate.spec import LayerSpec, Spec
 from envdsl.evaluate.validate import validate
-from envdsl.model.names import Platform
-
-DEFAULT_PLATFORMS = (
-    Platform.parse("manylinux_2_28_x86_64"),
-    Platform.parse("manylinux_2_28_aarch64"),
-)
+from envdsl.model.names import DEFAULT_PLATFORMS, Platform
 
 
 def evaluate(

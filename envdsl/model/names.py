@@ -71,6 +71,10 @@ class Platform:
         return f"{self.libc}_{self.major}_{self.minor}_{self.machine}"
 
 
+# What layers are locked for where neither they nor the project say it.
+DEFAULT_PLATFORMS = (Platform("manylinux", 2, 28, "x86_64"), Platform("manylinux", 2, 28, "aarch64"))
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class LayerId:
     """``base-<hash>``, ``x-<hash>`` or ``iso-<hash>``: what a layer is called in the store."""
