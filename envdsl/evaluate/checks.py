@@ -180,7 +180,10 @@ def _requirement(place: Place, value: Value) -> tuple[Parsed, Requirement] | Non
         return None
     parsed = parse_requirement(written)
     if isinstance(parsed, str):
-        place.refuse(EvaluationError("eval-requirement", f"'{written}' is not a requirement: {parsed}"), value)
+        hint = 'a requirement is a name, and what it may be: "pandas[excel]>=2.2"'
+        place.refuse(
+            EvaluationError("eval-requirement", f"'{written}' is not a requirement: {parsed}", hint=hint), value
+        )
         return None
     if parsed.url:
         place.refuse(
