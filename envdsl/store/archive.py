@@ -8,7 +8,7 @@ no second member of a name, no size but the listed one, nothing missing, nothing
 
 The form: ustar headers with the owner 0, the time 1 and the modes 0644 and 0755; a pax header before each member
 whose name or target is longer than 100 bytes or not ASCII, or that has more than 8 GiB (POSIX.1-2001); two zero
-blocks at the end. Around it one zstandard frame (RFC 8878) with a checksum and a window of at most 8 MiB, nothing
+blocks at the end. Around it one zstandard frame (RFC 8878) with a checksum and a window of 8 MiB, nothing
 before it and nothing behind it. Any tar program can look into one.
 """
 
@@ -230,7 +230,7 @@ class Reader:
             self._refuse("type", fault, name)
         if member is not None and name == member.name:
             self._refuse("header", "has another size, owner, mode or time than its list calls for", name)
-        if name in {other.name for other in self._coming[self._position :]}:
+        if any(other.header().startswith(block) for other in self._coming[self._position :]):
             self._refuse("missing", f"has no {member.name if member else 'end'} where its list has it")
         self._refuse("unlisted", "is not on the list", name)
 
@@ -298,11 +298,11 @@ def _check_frame(file: BinaryIO, label: str) -> int:
     descriptor, window = head[4], head[5]
     if not head.startswith(b"\x28\xb5\x2f\xfd"):
         raise refusal(label, "format", "is not compressed with zstandard")
-    if descriptor & ~0b11000000 != 0b100:  # a checksum; no dictionary, no single segment, no reserved bit
-        raise refusal(label, "format", "is a zstandard frame of another form than envdsl writes")
-    if (window >> 3) + 10 + bool(window & 7) > _WINDOW_LOG:
+    # A checksum and a window of 8 MiB; no content size, no dictionary, no single segment, no reserved bit.
+    if window >> 3 > _WINDOW_LOG - 10:
         raise refusal(label, "bomb", "needs a window of more than 8 MiB to decompress")
-    file.seek((0, 2, 4, 8)[descriptor >> 6], io.SEEK_CUR)
+    if (descriptor, window) != (0b100, _WINDOW_LOG - 10 << 3):
+        raise refusal(label, "format", "is a zstandard frame of another form than envdsl writes")
     last = False
     while not last:
         header = int.from_bytes(_exactly(file, 3, label), "little")

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdsl import config as configuration
-from envdsl.app import collecting, fetching, locking
-from envdsl.app.bundles import content
+from envdsl.app import collecting, fetching
+from envdsl.app.bundles import checks
 from envdsl.app.bundles.manifest import NAME, Bundle, BundledPath, Item
 from envdsl.app.files import write_file
 from envdsl.app.project import Project
@@ -34,7 +34,6 @@ from envdsl.model.digest import store_hash
 from envdsl.store.archive import Member, Reader, refusal
 from envdsl.store.failures import failures
 from envdsl.store.tree import remove_tree
-from envdsl.store.treehash import hash_file
 
 if TYPE_CHECKING:
     from envdsl.graph.derivation import Derivation
@@ -107,15 +106,15 @@ class _Import:
     def _run(self, reader: Reader) -> Received:
         bundle = Bundle.parse(reader.read_list(NAME), self.label)
         members = list(bundle.members())
-        self._check_space(members)
         reader.expect(members)
+        self._check_space(members)
         with self.project.reporter.task("Importing", sum(member.size for member in members), "B") as task:
             self._stage_project(bundle, reader, task)
             staged = Project(
                 configuration.load(self.staging / "project", store=self.project.config.store), self.project.reporter
             )
-            expected = self._check_content(bundle, staged)
-            missing = self._compare_project(bundle) if self.options.project else ()
+            expected = checks.expected_outputs(bundle, staged, self.label)
+            missing = checks.missing_files(bundle, self.project.config.root) if self.options.project else ()
             left_out = self._left_out(bundle)
             ready: list[tuple[BundledPath, Path | None]] = []
             for path in bundle.paths:
@@ -125,6 +124,8 @@ class _Import:
         imported, present = self._register(ready, expected, left_out)
         for name in missing:
             self._put(name)
+        if configuration.FILE_NAME in missing:
+            self._say_where_the_store_is(staged)
         self._keep(bundle)
         self._record(expected, imported)
         return Received(bundle.layers, tuple(imported), tuple(present), left_out, tuple(missing))
@@ -149,84 +150,16 @@ class _Import:
         for item, member in zip(bundle.project, bundle.project_members, strict=True):
             _write(writer, item, _counted(reader.read(member), task))
 
-    def _check_content(self, bundle: Bundle, staged: Project) -> dict[str, Derivation]:
-        """What the locks in the bundle call for, by store path. Refuses a path of the bundle that is none of it."""
-        layers = staged.select(bundle.layers)
-        if not bundle.layers or tuple(sorted(layer.name for layer in layers)) != bundle.layers:
-            raise refusal(self.label, "list", "does not name the layers that it is for, with their bases")
-        locking.require_current(staged, bundle.layers)
-        # The project part is what these layers read, and not a file more: it is what gets written elsewhere.
-        known = {*content.project_files(staged, layers), *content.source_files(staged, layers)}
-        for item in bundle.project:
-            if item.path not in known:
-                raise refusal(self.label, "unlisted", "is a file that its layers do not read", f"project/{item.path}")
-        locks = content.project_locks(staged, layers)
-        wheels = content.locked_wheels(locks, {layer.name: layer.platforms for layer in layers})
-        layout = self.project.store.layout
-        expected: dict[str, Derivation] = {
-            layout.wheel_path(item.wheel.sha256, item.wheel.filename): item.wheel for item in wheels
-        }
-        expected |= content.realised(staged, layers, bundle.platform)
-        for path in bundle.paths:
-            derivation = expected.get(path.path)
-            if path.kind == "python":
-                self._check_interpreter(path)
-            elif derivation is None or (derivation.kind, derivation.key) != (path.kind, path.key):
-                raise refusal(self.label, "unlisted", "is nothing that the locks in the bundle call for", path.path)
-        return expected
-
-    def _check_interpreter(self, path: BundledPath) -> None:
-        from envdsl.realise.python import PythonSource, content_key
-
-        directory, _, name = path.path.partition("/")
-        parts = name.split("-")
-        if directory != "python" or len(parts) != 3 or parts[2] != store_hash(path.key):
-            raise refusal(self.label, "list", "is no path of an interpreter", path.path)
-        if content_key(parts[0], parts[1], path.listing) != path.key:
-            raise refusal(self.label, "tree-hash", "does not hold the interpreter that its key says", path.path)
-        try:
-            PythonSource(**{**path.facts, "missing": tuple(path.facts["missing"])})
-        except (TypeError, KeyError):
-            raise refusal(self.label, "list", "is an interpreter of no known origin", path.path) from None
-
-    def _compare_project(self, bundle: Bundle) -> tuple[str, ...]:
-        """The files of the bundle's project part that the project has not got. Those that it has must be the same."""
-        root = self.project.config.root
-        own_settings = (root / configuration.FILE_NAME).exists()
-        if not own_settings:
-            self._check_store_setting(root)
-        missing, different = [], []
-        for item in bundle.project:
-            place = root / item.path
-            if item.path == configuration.FILE_NAME and own_settings:
-                continue  # where this machine's indexes and store are is its own business
-            if not os.path.lexists(place) and _has_room(place, root):
-                missing.append(item.path)
-            elif not _same(place, item):
-                different.append(item.path)
-        if different:
-            raise EnvdslError.of(
-                "app-bundle-project-differs",
-                f"the bundle was made from another state of this project; different here: {', '.join(different[:20])}"
-                + (f" and {len(different) - 20} more" if len(different) > 20 else ""),
-                hint="check out the revision that the bundle was made from, import into an empty directory "
-                "(--project DIR), or fill the store alone (--no-project)",
-                details={"different": different},
-            )
-        return tuple(missing)
-
-    def _check_store_setting(self, root: Path) -> None:
-        """A new project's settings come with the bundle: they may not lead to another store than this one."""
-        staging = self.staging / "project"
-        named = configuration.load(staging, environment={}).store
-        wanted = root / named.relative_to(staging) if named.is_relative_to(staging) else named
-        if (staging / configuration.FILE_NAME).exists() and wanted != self.project.config.store:
+    def _say_where_the_store_is(self, staged: Project) -> None:
+        """The settings of a new project came with the bundle. They may name a store; the bundle is in ours."""
+        named = configuration.load(staged.config.root, environment={}).store
+        if named != staged.config.root / "store":
             self.project.reporter.warn(
                 Diagnostic(
                     "app-bundle-store",
-                    f"{configuration.FILE_NAME} of the bundle puts the store at {wanted}; the bundle is imported into "
+                    f"{configuration.FILE_NAME} of the bundle names a store; the bundle was imported into "
                     f"{self.project.config.store}",
-                    hint=f"set ENVDSL_STORE to {self.project.config.store} for builds, or edit `store`",
+                    hint=f"set ENVDSL_STORE={self.project.config.store} for builds, or edit `store` in the file",
                     severity="warning",
                 )
             )
@@ -373,18 +306,6 @@ def _check_sha256(stream: BufferedReader, label: str, expected: str) -> None:
             f"{label} is not the bundle that was asked for: its sha256 is {actual}, not {expected}",
             hint="get it again, or ask who made it for the sha256 that `bundle create` printed",
         )
-
-
-def _has_room(place: Path, root: Path) -> bool:
-    """Whether ``place`` can be made: what stands above it below ``root`` are directories."""
-    above = [directory for directory in place.parents if directory.is_relative_to(root)]
-    return all(directory.is_dir() for directory in above if os.path.lexists(directory))
-
-
-def _same(place: Path, item: Item) -> bool:
-    if item.type == "symlink":
-        return place.is_symlink() and str(place.readlink()) == item.target
-    return place.is_file() and hash_file(os.fsencode(place.resolve())) == (item.size, item.digest)
 
 
 def _write(writer: TreeWriter, item: Item, blocks: Iterator[bytes]) -> None:
