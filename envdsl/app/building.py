@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from envdsl.realise.fetch import Fetcher
     from envdsl.realise.python import Interpreter
     from envdsl.realise.realisation import Realisation
+    from envdsl.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +224,11 @@ def _check_machine(project: Project, graph: Graph, names: Sequence[str]) -> None
         project.reporter.note(f"{name} is for other machines")
 
 
-def fetcher(project: Project, layers: Iterable[LayerSpec], offline: bool) -> Fetcher:
-    """Puts wheels into the wheelhouse: from the project, from where locking saw them, else from the indexes."""
+def fetcher(project: Project, layers: Iterable[LayerSpec], offline: bool, *, store: Store | None = None) -> Fetcher:
+    """Puts wheels into the wheelhouse: from the project, from where locking saw them, else from the indexes.
+
+    ``store``: the project's by default.
+    """
     from envdsl.lock.candidates import Candidates, known_places
     from envdsl.realise.fetch import Fetcher
 
@@ -234,13 +238,13 @@ def fetcher(project: Project, layers: Iterable[LayerSpec], offline: bool) -> Fet
         if lock is not None:
             places |= known_places(lock, project.config.lock_path(layer.name).parent)
     candidates = Candidates(locking.index_configuration(project), known=places, offline=offline)
-    return Fetcher(project.store, candidates, reporter=project.reporter, offline=offline)
+    return Fetcher(store or project.store, candidates, reporter=project.reporter, offline=offline)
 
 
 def _settle(project: Project, graph: Graph, realisation: Realisation, *, complete: bool) -> None:
     """Keep what was built from ``gc``, and move ``current``."""
     layout = project.store.layout
-    collecting.register_roots(project, [layer.key for layer in graph.layers.values()], complete=complete)
+    collecting.register_roots(project, {name: layer.key for name, layer in graph.layers.items()}, complete=complete)
     default = realisation.layers.get(_default_base(project) or "")
     if default is not None:
         point(layout.current, default.path.relative_to(layout.root).as_posix())

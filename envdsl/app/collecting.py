@@ -1,35 +1,106 @@
-"""``envdsl gc`` and ``envdsl verify``, and the roots that a project registers."""
+"""``envdsl gc`` and ``why-alive``, and the roots that a project registers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from envdsl.app.files import write_file
 from envdsl.errors import Diagnostic, EnvdslError
 from envdsl.model.digest import blake3_hex, store_hash
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from envdsl.app.project import Project
+    from envdsl.graph.compile import Graph
     from envdsl.store.gc import Collected
-    from envdsl.store.verify import Verified
+    from envdsl.store.layout import Layout
+    from envdsl.store.roots import Root
+    from envdsl.store.why import Reasons
 
 
-def collect(project: Project, *, dry_run: bool) -> Collected:
-    """Delete what no root needs: see :mod:`envdsl.store.gc` for the roots that the store knows by itself.
+def collect(
+    project: Project,
+    *,
+    dry_run: bool,
+    free: int | None = None,
+    older_than: float | None = None,
+    keep_last: int = 0,
+) -> Collected:
+    """Delete what no root needs: see :mod:`envdsl.store.census` for the roots that the store knows by itself.
 
-    Raises :class:`EnvdslError` for a session whose manifest cannot be read: nothing is deleted on a guess.
+    ``free``: stop when that many bytes of disk are free; ``older_than``: only what was not used for so many seconds;
+    ``keep_last``: keep the last so many layers of each name. Raises :class:`EnvdslError` for a session whose manifest
+    cannot be read: nothing is deleted on a guess.
     """
     from envdsl.session import bindings
     from envdsl.store import gc
+    from envdsl.store.retention import Policy
+
+    graph = register_locked(project)
+    # Of a layer that is not built yet, what is there of it.
+    locked = list(graph.derivations) if graph is not None else []
+    layout = project.store.layout
+
+    def roots() -> list[str | Root]:
+        # Asked for when nobody else can change the store: a session made meanwhile keeps its layers.
+        return [*locked, *_session_roots(layout)]
+
+    policy = Policy(
+        free=free,
+        unused_since=None if older_than is None else int(time.time() - older_than),
+        keep_last=keep_last,
+    )
+    collected = gc.collect(project.store, roots, policy=policy, dry_run=dry_run, reporter=project.reporter)
+    bindings.prune(layout, dry_run=dry_run)
+    return collected
+
+
+def why_alive(project: Project, wanted: str) -> Reasons:
+    """The roots that hold a path of the store, which is named in any way: path, layer id or name, key.
+
+    Raises :class:`EnvdslError` ``store-unknown-path``.
+    """
+    from envdsl.model.names import LayerId
+    from envdsl.store.why import why_alive as ask
+
+    graph = register_locked(project)
+    layout = project.store.layout
+    if graph is not None and wanted in graph.layers:
+        wanted = graph.layers[wanted].key
+    with suppress(ValueError):
+        wanted = layout.layer_path(LayerId.parse(wanted))
+    return ask(project.store, wanted, lambda: list(_session_roots(layout)))
+
+
+def _session_roots(layout: Layout) -> Iterator[Root]:
+    from envdsl.session import bindings
+    from envdsl.store.roots import Root
+
+    for name, keys in bindings.roots(layout).items():
+        for key in keys:
+            yield Root(f"session {name}", key)
+
+
+def register_locked(project: Project) -> Graph | None:
+    """Let the project's list of roots name all of its layers that have a lock, current or not, and return their graph.
+
+    With a warning and None for a project with errors: what its list names stays.
+    """
+    from envdsl.store import roots
+
+    graphs: list[Graph] = []
+
+    def find() -> dict[str, str]:
+        graphs.append(locked_graph(project))
+        return {name: layer.key for name, layer in graphs[0].layers.items()}
 
     try:
-        locked = _locked_keys(project)
+        roots.write(project.store.layout, _file(project), _title(project), find, complete=True)
     except EnvdslError as error:
-        locked = set()
+        if error.code.startswith("store-"):
+            raise
         project.reporter.warn(
             Diagnostic(
                 "app-gc-project-broken",
@@ -38,48 +109,35 @@ def collect(project: Project, *, dry_run: bool) -> Collected:
                 severity="warning",
             )
         )
-    else:
-        register_roots(project, locked, complete=True)
-    layout = project.store.layout
-
-    def roots() -> set[str]:
-        # Asked for when nobody else can change the store: a session made meanwhile keeps its layers.
-        return locked.union(*bindings.roots(layout).values())
-
-    collected = gc.collect(project.store, roots, dry_run=dry_run, reporter=project.reporter)
-    bindings.prune(layout, dry_run=dry_run)
-    return collected
+    return graphs[0] if graphs else None
 
 
-def _locked_keys(project: Project) -> set[str]:
-    """The keys of all layers of the project that have a lock, current or not."""
+def locked_graph(project: Project) -> Graph:
+    """The graph of all layers of the project that have a lock. Raises :class:`EnvdslError` where it has errors."""
     from envdsl.app.compiling import compile_layers
 
     layers = [layer for layer in project.select(()) if project.lock(layer.name) is not None]
     bound = {layer.name for layer in layers}
-    layers = [layer for layer in layers if layer.base is None or layer.base in bound]
-    return {layer.key for layer in compile_layers(project, layers).layers.values()} if layers else set()
+    return compile_layers(project, [layer for layer in layers if layer.base is None or layer.base in bound])
 
 
-def register_roots(project: Project, keys: Iterable[str], *, complete: bool) -> None:
-    """Keep layers of this project from every ``gc`` of the store, whoever runs it: ``gcroots/project-<hash>``.
+def register_roots(project: Project, layers: Mapping[str, str] | Iterable[str], *, complete: bool) -> None:
+    """Keep layers of this project (keys, by name where they have one) from every ``gc`` of the store, whoever runs it:
+    ``gcroots/project-<hash>``.
 
-    ``complete`` says that ``keys`` are all that the project needs; otherwise they join what is there.
+    ``complete`` says that these are all that the project needs; otherwise they join what is there.
     """
-    place = _roots_file(project)
-    wanted = set(keys)
-    if not complete and place.exists():
-        wanted.update(place.read_text(encoding="utf-8").split())
-    write_file(place, "".join(f"{key}\n" for key in sorted(wanted)).encode())
+    from envdsl.store import roots
+
+    by_name = layers if isinstance(layers, Mapping) else {}
+    unnamed = () if isinstance(layers, Mapping) else layers
+    layout = project.store.layout
+    roots.write(layout, _file(project), _title(project), lambda: by_name, complete=complete, unnamed=unnamed)
 
 
-def _roots_file(project: Project) -> Path:
-    name = f"project-{store_hash(blake3_hex(os.fsencode(project.config.root.resolve())))}"
-    return project.store.layout.gcroots / name
+def _file(project: Project) -> str:
+    return f"project-{store_hash(blake3_hex(os.fsencode(project.config.root.resolve())))}"
 
 
-def verify(project: Project) -> Verified:
-    """Compare every valid path with what it held when it was registered."""
-    from envdsl.store import verify as verifying
-
-    return verifying.verify(project.store, jobs=os.cpu_count() or 1, reporter=project.reporter)
+def _title(project: Project) -> tuple[str, str]:
+    return "project", str(project.config.root.resolve())

@@ -42,7 +42,8 @@ COMMANDS = {
     "session": Entry("session", "session", "Sessions: named bindings to exact layers."),
     "show": Entry("inspect", "show", "Show what a layer holds."),
     "show-derivation": Entry("inspect", "show_derivation", "Print one derivation."),
-    "verify": Entry("store", "verify", "Recompute tree hashes and name every difference."),
+    "verify": Entry("store", "verify", "Find every difference in the store, and repair it."),
+    "why-alive": Entry("store", "why_alive", "Say what keeps a path of the store from gc."),
 }
 
 

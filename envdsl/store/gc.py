@@ -1,44 +1,43 @@
 """Garbage collection: what no root needs goes, while builds and sandboxes run.
 
-Alive is what a root names and, in turn, whatever a living path references: a layer keeps the unpacked trees
-and wheels that a repair of it would need. Roots are
-
-- what the caller gives (the project's locked layers, its sessions),
-- ``current`` and ``gcroots/*``,
-- leases of living processes, and paths registered since the collection began,
-- layers whose ``layer.json`` a running sandbox has locked (bwrap's ``--lock-file``),
-- interpreters, which are removed by name only.
+What lives is :mod:`envdsl.store.census`'s to say, which part of the rest goes :mod:`envdsl.store.retention`'s.
 
 The decision and its execution are one step for everybody else: with the gate held alone, the no-op caches are
 dropped, then the rows are deleted (on disk before any file goes), then the paths are renamed away. The files
 are deleted after that, at leisure. Killed at any point, this leaves rubbish without a row for the next run.
+
+Where not all garbage goes, what each path would free is measured first, without the gate; under it, only what was
+chosen then and is garbage still goes.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
-from envdsl.model.digest import store_hash
 from envdsl.reporter import Reporter
+from envdsl.store import replaced, reserve, rubbish
+from envdsl.store.census import Census, Given, named, standing
 from envdsl.store.failures import failures
 from envdsl.store.layout import Layout
-from envdsl.store.locks import is_locked_by_sandbox, remove_stale_locks
-from envdsl.store.process import dead_directories, leased_keys
+from envdsl.store.locks import remove_stale_locks
+from envdsl.store.retention import Policy, in_order
+from envdsl.store.roots import ended
 from envdsl.store.store import Store, StorePath
-from envdsl.store.tree import disk_usage, move, remove_tree
+from envdsl.store.tree import Account, disk_usage, move, remove_tree
+
+_USED_RESOLUTION = 24 * 3600  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
     """What a collection removed, or would remove (``dry_run``).
 
-    ``paths`` were valid; ``rubbish`` are paths in the store without a row and what dead processes left in
-    ``tmp/``, relative to the store. ``freed`` is in bytes of disk: a file that another path still has a hard
-    link to frees nothing. ``alive`` counts the valid paths that stay.
+    ``paths`` were valid; ``rubbish`` are paths in the store without a row and what dead processes left, relative to
+    the store. ``freed`` is in bytes of disk: a file that another path still has a hard link to frees nothing.
+    ``alive`` counts the valid paths that roots hold, ``kept`` the garbage that the policy left.
     """
 
     paths: tuple[StorePath, ...]
@@ -46,142 +45,142 @@ class Collected:
     freed: int
     alive: int
     dry_run: bool
+    kept: int = 0
 
 
-Roots: TypeAlias = Iterable[str] | Callable[[], Iterable[str]]
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What is to be done: ``doomed`` are keys, ``places`` is all that goes from the disk."""
+
+    census: Census
+    alive: set[str]
+    doomed: set[str]
+    rubbish: list[Path]
+
+    @property
+    def places(self) -> list[Path]:
+        paths = sorted(self.census.paths[key] for key in self.doomed)
+        return [*self.rubbish, *map(self.census.layout.absolute, paths)]
+
+    def collected(self, paths: Sequence[StorePath], freed: int, *, dry_run: bool) -> Collected:
+        root = self.census.layout.root
+        names = sorted(place.relative_to(root).as_posix() for place in self.rubbish)
+        kept = len(self.census.paths) - len(self.alive) - len(self.doomed)
+        return Collected(tuple(paths), tuple(names), freed, len(self.alive), dry_run, kept)
 
 
-def collect(store: Store, roots: Roots, *, dry_run: bool = False, reporter: Reporter | None = None) -> Collected:
-    """Remove what is not alive. ``roots`` are keys or store paths (or paths below one); unknown ones are ignored.
+_EVERYTHING = Policy()
+
+
+def collect(
+    store: Store,
+    roots: Given,
+    *,
+    policy: Policy = _EVERYTHING,
+    dry_run: bool = False,
+    reporter: Reporter | None = None,
+) -> Collected:
+    """Remove what is not alive, or what of it ``policy`` names. ``roots`` are keys or store paths (or paths below
+    one); unknown ones are ignored.
 
     Roots that may appear at any time (a session that is being created under a lease) are given as a function:
     it is called when no lease can end unseen and nothing can be registered, and must not use the store itself.
     Raises EnvdslError ``store-permission``, ``store-io``.
     """
-    reporter = reporter or Reporter()
-    layout = store.layout
-    newest = store.registry.newest()
-    with failures("collect garbage", layout.root):
-        if dry_run:
-            with store.gate(shared=False):
-                alive, dead = _sorted_out(store, roots, newest)
-                rubbish = _rubbish(layout, alive)
-            freed = disk_usage(rubbish)
-        else:
-            garbage = store.temporary("garbage")
-            with store.gate(shared=False):
-                alive, dead = _sorted_out(store, roots, newest)
-                if dead:
-                    _drop_caches(layout)
-                    store.registry.delete(path.key for path in dead)
-                    _forget(layout, dead)
-                rubbish = _rubbish(layout, alive)
-                moved = list(_moved(rubbish, garbage))
-                remove_stale_locks(layout.tmp / "locks")
-            freed = _deleted(moved, reporter)
-            remove_tree(garbage)
-    names = {place.relative_to(layout.root).as_posix() for place in rubbish} - {path.path for path in dead}
-    return Collected(tuple(dead), tuple(sorted(names)), freed, len(alive), dry_run)
+    return _Collection(store, roots, policy, reporter or Reporter()).run(dry_run)
 
 
-def _sorted_out(store: Store, given: Roots, newest: int) -> tuple[set[str], list[StorePath]]:
-    """The store paths that live, and the dead paths sorted by path."""
-    paths = store.paths()
-    by_key = {path.key: path for path in paths}
-    by_path = {path.path: path.key for path in paths}
-    roots = leased_keys(store.layout.tmp) | store.registry.newer_than(newest)
-    roots.update(path.key for path in paths if path.kind == "python")
-    for root in [*(given() if callable(given) else given), *_links(store.layout)]:
-        key = root if root in by_key else by_path.get(store.layout.store_path_of(root) or "")
-        if key is not None:
-            roots.add(key)
-    alive = _closure(roots, by_key)
-    bound = {
-        path.key
-        for path in paths
-        if path.kind == "layer"
-        and path.key not in alive
-        and is_locked_by_sandbox(store.layout.absolute(path.path) / "layer.json")
-    }
-    alive |= _closure(bound, by_key)
-    return {by_key[key].path for key in alive}, [path for path in paths if path.key not in alive]
+class _Collection:
+    def __init__(self, store: Store, roots: Given, policy: Policy, reporter: Reporter) -> None:
+        self._store = store
+        self._roots = roots
+        self._policy = policy
+        self._reporter = reporter
+        self._newest = store.registry.newest()
+
+    def run(self, dry_run: bool) -> Collected:
+        store, layout = self._store, self._store.layout
+        with failures("collect garbage", layout.root):
+            chosen: set[str] | None = None
+            if not self._policy.everything:
+                with store.gate(shared=False):
+                    verdict = self._judge(None)
+                chosen = self._choose(verdict)
+            if dry_run:
+                with store.gate(shared=False):
+                    verdict = self._judge(chosen)
+                return verdict.collected(store.registry.named(verdict.doomed), disk_usage(verdict.places), dry_run=True)
+            with reserve.released(layout):
+                garbage = store.temporary("garbage")
+                with store.gate(shared=False):
+                    verdict = self._judge(chosen)
+                    doomed = store.registry.named(verdict.doomed)
+                    if doomed:
+                        rubbish.drop_caches(layout)
+                        store.registry.delete(verdict.doomed)
+                    moved = list(_moved(layout, verdict.places, garbage))
+                    remove_stale_locks(layout.tmp / "locks")
+                    self._note_use(verdict)
+                freed = self._delete(moved)
+                remove_tree(garbage)
+        return verdict.collected(doomed, freed, dry_run=False)
+
+    def _judge(self, chosen: set[str] | None) -> _Verdict:
+        """Who lives now, and what goes: all else, or those of it that are ``chosen``. With the gate held alone."""
+        store = self._store
+        census = Census(store)
+        roots = census.resolve(named(self._roots)) + standing(store, census, keep_last=self._policy.keep_last)
+        alive = census.closure({root.target for root in roots} | store.registry.newer_than(self._newest))
+        dead = census.paths.keys() - alive
+        if dead:
+            bound = census.closure(root.target for root in replaced.sandboxes(store, census, dead))
+            alive |= bound
+            dead -= bound
+        doomed = dead if chosen is None else dead & chosen
+        # What is about to be no path any more is not counted among the rubbish; what is beside it is.
+        gone = {census.paths[key] for key in doomed}
+        found = rubbish.find(store, census, staying=set(census.paths.values()) - gone, gone=gone)
+        return _Verdict(census, alive, doomed, found)
+
+    def _choose(self, verdict: _Verdict) -> set[str]:
+        """What of the garbage the policy lets go."""
+        layout, policy = self._store.layout, self._policy
+        account = Account()
+        chosen: set[str] = set()
+        with self._reporter.task("Measuring", total=len(verdict.doomed), unit="paths") as task:
+            freed = sum(account.remove(place) for place in verdict.rubbish) if policy.free is not None else 0
+            dead = self._store.registry.named(verdict.doomed)
+            for path, used in in_order(verdict.census, dead, ended(layout)):
+                if policy.unused_since is not None and used > policy.unused_since:
+                    break
+                if policy.free is not None:
+                    if freed >= policy.free:
+                        break
+                    freed += account.remove(layout.absolute(path.path))
+                chosen.add(path.key)
+                task.advance()
+        return chosen
+
+    def _note_use(self, verdict: _Verdict) -> None:
+        now = int(time.time())
+        self._store.registry.touch(self._store.registry.unused_since(now - _USED_RESOLUTION) & verdict.alive, now)
+
+    def _delete(self, places: list[Path]) -> int:
+        freed = 0
+        with self._reporter.task("Deleting", total=len(places), unit="paths") as task:
+            for place in places:
+                freed += remove_tree(place)
+                task.advance()
+        return freed
 
 
-def _closure(roots: Iterable[str], by_key: dict[str, StorePath]) -> set[str]:
-    closure: set[str] = set()
-    pending = [key for key in roots if key in by_key]
-    while pending:
-        key = pending.pop()
-        if key not in closure:
-            closure.add(key)
-            # A reference may name what this store never had: a layer can arrive without its parts.
-            pending += [reference for reference in by_key[key].references if reference in by_key]
-    return closure
-
-
-def _links(layout: Layout) -> Iterator[str]:
-    """What ``current`` and ``gcroots`` name: a link leads into the store, directly or by way of links outside
-    of it; a file holds one key or store path a line."""
-    root = layout.root.resolve()
-    for place in [layout.current, *sorted(layout.gcroots.glob("*"))]:
-        if place.is_symlink():
-            target = Path(os.path.realpath(place))
-            if target.is_relative_to(root):
-                yield target.relative_to(root).as_posix()
-        elif place.is_file():
-            yield from place.read_text("utf-8", "replace").split()
-
-
-def _rubbish(layout: Layout, alive: set[str]) -> list[Path]:
-    """What stands in the place of a store path and is none that lives, and what dead processes left."""
-    found = dead_directories(layout.tmp)
-    for name, depth in layout.OUTPUTS.items():
-        if name == "python":  # uv keeps its own files there
-            continue
-        places = [name]
-        for _ in range(depth - 1):
-            places = [f"{place}/{member}" for place in places for member in _members(layout.absolute(place))]
-        found += [layout.absolute(place) for place in places if place not in alive]
-    return found
-
-
-def _members(directory: Path) -> list[str]:
-    try:
-        return sorted(member.name for member in directory.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _moved(rubbish: list[Path], garbage: Path) -> Iterator[Path]:
-    for number, place in enumerate(rubbish):
+def _moved(layout: Layout, places: list[Path], garbage: Path) -> Iterator[Path]:
+    for number, place in enumerate(places):
         destination = garbage / str(number)
         try:
             move(place, destination)
         except FileNotFoundError:  # a process that ends removes its own directory
             continue
-        if place.parent.parent.name == "wheelhouse" and not _members(place.parent):
-            place.parent.rmdir()
+        if place.parent.parent == layout.wheelhouse:
+            rubbish.remove_if_empty(place.parent)
         yield destination
-
-
-def _deleted(places: list[Path], reporter: Reporter) -> int:
-    freed = 0
-    with reporter.task("Deleting", total=len(places), unit="paths") as task:
-        for place in places:
-            freed += remove_tree(place)
-            task.advance()
-    return freed
-
-
-def _drop_caches(layout: Layout) -> None:
-    """The caches of "nothing to do" answer without asking the database: none may outlive what it promises."""
-    for member in _members(layout.cache):
-        remove_tree(layout.cache / member)
-
-
-def _forget(layout: Layout, dead: list[StorePath]) -> None:
-    """Remove what is written beside a path: its derivation, a layer's lock."""
-    for path in dead:
-        (layout.drv / f"{store_hash(path.key)}.json").unlink(missing_ok=True)
-        if path.kind == "layer":
-            (layout.locks / f"{Path(path.path).name}.toml").unlink(missing_ok=True)

@@ -36,6 +36,7 @@ class Layout:
         self.cache = self.root / "cache"
         self.tmp = self.root / "tmp"
         self.database = self.root / "envdsl.db"
+        self.reserved = self.root / "reserved"
         self.current = self.root / "current"
 
     @property

@@ -10,7 +10,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # struct flock of 64-bit Linux: type, whence, start, length, pid.
@@ -25,7 +25,8 @@ def exclusive(path: Path, *, waiting: Callable[[], None] | None = None) -> Itera
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # a file that stays is no lock
+            path.unlink()
         release(descriptor)
 
 

@@ -30,7 +30,7 @@ class ProcessDirectory:
         self._path: Path | None = None
         self._lock = -1
         self._owner = 0
-        self._leases: dict[int, Path] = {}
+        self._leases: dict[int, set[str]] = {}  # by descriptor, the keys that each holds
 
     def temporary(self, label: str) -> Path:
         """A fresh, empty directory."""
@@ -43,14 +43,15 @@ class ProcessDirectory:
         return self._unique(_UNFIT.sub("-", label)[:100])
 
     @contextmanager
-    def lease(self) -> Iterator[None]:
-        """While the block runs, :meth:`protect` holds keys."""
+    def lease(self) -> Iterator[set[str]]:
+        """While the block runs, :meth:`protect` holds keys; gives the set in which they gather."""
         path = self._unique("lease")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        keys: set[str] = set()
         with self._mutex:
-            self._leases[descriptor] = path
+            self._leases[descriptor] = keys
         try:
-            yield
+            yield keys
         finally:
             with self._mutex:
                 del self._leases[descriptor]
@@ -64,8 +65,10 @@ class ProcessDirectory:
     def protect(self, key: str) -> None:
         """Write ``key`` into every lease that is open. To be called inside the gate."""
         with self._mutex:
-            for descriptor in self._leases:
-                os.write(descriptor, f"{key}\n".encode())
+            for descriptor, keys in self._leases.items():
+                if key not in keys:
+                    os.write(descriptor, f"{key}\n".encode())
+                    keys.add(key)
 
     def close(self) -> None:
         """Remove the directory with all that is left in it."""

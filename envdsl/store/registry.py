@@ -49,13 +49,18 @@ MIGRATIONS = (
         data BLOB NOT NULL
     );
     """,
+    """
+    ALTER TABLE paths ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
+    UPDATE paths SET used = registered;
+    """,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class StorePath:
     """A valid path: ``path`` relative to the store's root, ``registered`` in seconds since 1970, ``size`` the
-    bytes of its files, ``references`` the keys of what it was made from (sorted).
+    bytes of its files, ``references`` the keys of what it was made from (sorted). ``used`` is when it was last needed:
+    registered, held by a lease, or found alive by gc; up to an hour (a day, for gc) early.
 
     ``kind`` is one of ``wheel unpack bytecode source layer python``.
     """
@@ -67,6 +72,7 @@ class StorePath:
     size: int
     references: tuple[str, ...]
     registered: int
+    used: int = 0
 
 
 class Registry:
@@ -131,6 +137,42 @@ class Registry:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM paths {where} ORDER BY path", arguments).fetchall()
         return [_store_path(row, tuple(references.get(row[1], ()))) for row in rows]
 
+    def named(self, keys: Iterable[str]) -> list[StorePath]:
+        """The valid paths among ``keys``, sorted by path."""
+        found = [path for key in keys if (path := self.by_key(key)) is not None]
+        return sorted(found, key=lambda path: path.path)
+
+    def places(self) -> dict[str, str]:
+        """The path of every key: with :meth:`references`, what little gc needs to know of a hundred thousand."""
+        with self.reading() as connection:
+            return dict(connection.execute("SELECT key, path FROM paths"))
+
+    def references(self) -> dict[str, str]:
+        """By key, what each valid path references: keys with spaces between them. These need not be valid."""
+        with self.reading() as connection:
+            return dict(
+                connection.execute("SELECT key, group_concat(reference, ' ') FROM path_references GROUP BY key")
+            )
+
+    def unused_since(self, moment: int) -> set[str]:
+        """The keys that were last used then (seconds since 1970) or before."""
+        with self.reading() as connection:
+            return {key for (key,) in connection.execute("SELECT key FROM paths WHERE used <= ?", (moment,))}
+
+    def touch(self, keys: Iterable[str], now: int, *, resolution: int = 0) -> None:
+        """Note that ``keys`` were needed ``now``; where that was noted less than ``resolution`` seconds ago,
+        nothing is written."""
+        before = now - resolution
+        with self.reading() as connection:
+            stale = [
+                (now, key)
+                for key in keys
+                if connection.execute("SELECT 1 FROM paths WHERE key = ? AND used <= ?", (key, before)).fetchone()
+            ]
+        if stale:
+            with self.writing() as connection:
+                connection.executemany("UPDATE paths SET used = ? WHERE key = ?", stale)
+
     def listing(self, key: str) -> bytes | None:
         with self.reading() as connection:
             row = connection.execute("SELECT data FROM listings WHERE key = ?", (key,)).fetchone()
@@ -141,14 +183,19 @@ class Registry:
         with self.writing() as connection:
             connection.execute("DELETE FROM paths WHERE key = ? OR path = ?", (path.key, path.path))
             connection.execute(
-                "INSERT INTO paths (path, key, kind, tree_hash, size, registered, boot) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (path.path, path.key, path.kind, path.tree_hash, path.size, path.registered, boot_id()),
+                f"INSERT INTO paths ({_COLUMNS}, boot) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (path.path, path.key, path.kind, path.tree_hash, path.size, path.registered, path.used, boot_id()),
             )
             connection.executemany(
                 "INSERT INTO path_references (key, reference) VALUES (?, ?)",
                 [(path.key, reference) for reference in path.references],
             )
             connection.execute("INSERT INTO listings (key, data) VALUES (?, ?)", (path.key, listing))
+
+    def replace_listing(self, key: str, listing: bytes) -> None:
+        """Write the listing of a valid path anew: its own record was damaged."""
+        with self.writing(durable=True) as connection:
+            connection.execute("INSERT OR REPLACE INTO listings (key, data) VALUES (?, ?)", (key, listing))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Make paths invalid, for good: no power failure brings a row back whose files may be gone."""
@@ -216,14 +263,15 @@ class Registry:
         place = self._database.absolute().as_uri()
         try:
             connection = self._raw(f"{place}?mode=ro", uri=True)
-            self._version(connection)
+            version = self._version(connection)
         except sqlite3.OperationalError:
             # Without a writer SQLite cannot make its shared-memory file here; nobody else can write, either.
             connection = self._raw(f"{place}?mode=ro&immutable=1", uri=True)
-            self._version(connection)
-        # What cannot be deleted here (see _drop_unflushed) is hidden.
+            version = self._version(connection)
+        # What cannot be deleted here (see _drop_unflushed) is hidden, and what cannot be migrated is made up for.
+        columns = "*, registered AS used" if version < 2 else "*"
         connection.execute(
-            f"CREATE TEMP VIEW paths AS SELECT * FROM main.paths WHERE boot IS NULL OR boot = '{boot_id()}'"
+            f"CREATE TEMP VIEW paths AS SELECT {columns} FROM main.paths WHERE boot IS NULL OR boot = '{boot_id()}'"
         )
         return connection
 
@@ -312,12 +360,12 @@ class Registry:
         )
 
 
-_COLUMNS = "path, key, kind, tree_hash, size, registered"
+_COLUMNS = "path, key, kind, tree_hash, size, registered, used"
 
 
 def _store_path(row: tuple[Any, ...], references: tuple[str, ...]) -> StorePath:
-    path, key, kind, tree_hash, size, registered = row
-    return StorePath(path, key, kind, tree_hash, size, references, registered)
+    path, key, kind, tree_hash, size, registered, used = row
+    return StorePath(path, key, kind, tree_hash, size, references, registered, max(used, registered))
 
 
 @cache

@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.digest import store_hash
+from envdsl.store import reserve
 from envdsl.store.failures import failure, failures
 from envdsl.store.layout import Layout
 from envdsl.store.locks import exclusive, gate
@@ -28,6 +30,8 @@ from envdsl.store.tree import move, remove_tree, seal, seal_root
 from envdsl.store.treehash import Listing
 
 __all__ = ["Store", "StorePath"]
+
+_USED_RESOLUTION = 3600  # seconds
 
 
 class Store:
@@ -60,6 +64,7 @@ class Store:
             try:
                 for directory in (*layout.directories, locks):
                     directory.mkdir(parents=True, exist_ok=True)
+                reserve.fill(layout)
             except OSError as error:
                 if not layout.database.exists():
                     raise failure("make directories", layout.root, error) from error
@@ -72,7 +77,7 @@ class Store:
         self.registry.close()
         self._file_system.close()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -144,8 +149,9 @@ class Store:
         """
         target = self.layout.absolute(path)
         encoded = listing.encode()
+        now = int(time.time())
         row = StorePath(
-            path, key, kind, listing.tree_hash(), listing.size, tuple(sorted(set(references))), int(time.time())
+            path, key, kind, listing.tree_hash(), listing.size, tuple(sorted(set(references))), now, used=now
         )
         rubbish: list[Path] = []
         with failures(f"register {path}", self.layout.root):
@@ -177,11 +183,15 @@ class Store:
         with all that it references. Ends with the process, however that ends."""
         with failures("write a lease", self.layout.root):
             lease = self._process.lease()
-            lease.__enter__()
+            keys = lease.__enter__()
         try:
             yield
         finally:
             lease.__exit__(None, None, None)
+            if keys and self.writable:
+                # For gc's order alone: not worth failing for.
+                with suppress(EnvdslError):
+                    self.registry.touch(keys, int(time.time()), resolution=_USED_RESOLUTION)
 
     def flush(self) -> None:
         """Make everything that is valid now outlive a power failure: one syncfs(2), then the rows say so.
@@ -207,7 +217,7 @@ class Store:
     def _leased(self, find: Callable[[], StorePath | None]) -> StorePath | None:
         if not self._process.leased:
             return self._on_disk(find())
-        with self.gate(shared=True):
+        with failures("write a lease", self.layout.root), self.gate(shared=True):
             found = self._on_disk(find())
             if found is not None:
                 self._process.protect(found.key)
