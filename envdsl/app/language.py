@@ -87,13 +87,14 @@ def evaluate_text(project: Project, text: str, *, as_json: bool) -> str:
 
 
 def _evaluate(project: Project, source: Any, reader: Any, directory: str, as_json: bool) -> str:
-    from envdsl.evaluate.expression import evaluate_expression
-    from envdsl.evaluate.render import render_nix, to_json
+    from envdsl.evaluate.expression import evaluate_expression, evaluate_json
+    from envdsl.evaluate.render import render_nix
 
-    value = evaluate_expression(
-        source, reader, directory="" if directory == "." else directory, trace=project.reporter.trace
-    )
-    return to_json(value) if as_json else render_nix(value)
+    place = "" if directory == "." else directory
+    trace = project.reporter.trace
+    if as_json:
+        return evaluate_json(source, reader, directory=place, trace=trace)
+    return render_nix(evaluate_expression(source, reader, directory=place, trace=trace))
 
 
 def layer_specification(project: Project, name: str) -> dict[str, Any]:
