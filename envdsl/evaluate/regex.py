@@ -37,7 +37,7 @@ def matches(pattern: str, subject: str) -> Iterator[tuple[int, int, list[str | N
 
 @lru_cache(maxsize=64)
 def _compile(pattern: str) -> Any:
-    import re2  # type: ignore[import-untyped]  # lazily: few layer files use a regular expression
+    import re2  # lazily: few layer files use a regular expression
 
     options = re2.Options()
     options.posix_syntax = True
