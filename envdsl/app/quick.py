@@ -109,16 +109,30 @@ def render(rows: "Iterable[Answer]", *, as_json: bool, built: int) -> str:
     return json.dumps({"layers": layers, "built": built}, indent=2) + "\n"
 
 
-def remember(root: str, store: str, asked: str, inputs: Inputs, rows: "Sequence[Answer]") -> None:
+def state(root: str, inputs: Inputs) -> str | None:
+    """What ``inputs`` are like now, for :func:`remember`; None if one of them cannot be read."""
+    try:
+        return _digest(root, inputs)
+    except OSError:
+        return None
+
+
+def remember(
+    root: str, store: str, asked: str, inputs: Inputs, rows: "Sequence[Answer]", *, before: str | None = None
+) -> None:
     """Write down that ``rows`` answer ``asked`` (see :func:`request`) while ``inputs`` are as they are.
 
-    Other requests' answers are kept while they stand on the same inputs. Failing to write is no error.
+    ``before`` is the :func:`state` that the build began with: rows are the answer to that one, so nothing is
+    written down if somebody has changed an input meanwhile. Other requests' answers are kept while they stand on
+    the same inputs. Failing to write is no error.
     """
     fields = [*inputs.files, *inputs.directories, *inputs.trees, *(field for row in rows for field in row.fields())]
     if any("\t" in field or "\n" in field for field in fields):
         return
     try:
         digest = _digest(root, inputs)
+        if before not in (None, digest):
+            return
         blocks = _read_blocks(store)
         kept = blocks[1] if blocks is not None and blocks[0] == _head(root, inputs, digest) else []
         kept = [block for block in kept if block[0] != f"request\t{asked}"]
