@@ -18,6 +18,7 @@ from envdsl.evaluate.limits import Limits
 from envdsl.evaluate.project import evaluate
 from envdsl.evaluate.render import render_nix, to_json
 from tests.evaluate.language import MemoryReader, error
+from tests.patience import TWO_SECONDS
 
 LONG = 'concatStringsSep "" (genList (x: "xxxxxxxxxx") 50000)'
 DEEP = "foldl' (a: i: [ a ]) [ ] (range 1 20000)"
@@ -99,8 +100,7 @@ def test_the_whole_budget_is_spent_within_two_seconds(expression: str) -> None:
     """Issue 2.4: each a clear error within two seconds."""
     begin = time.process_time()
     assert error(expression).code == "eval-too-many-steps"
-    # Twice the promise, for machines that run other tests at the same time.
-    assert time.process_time() - begin < 4
+    assert time.process_time() - begin < TWO_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_no_regular_expression_hangs(pattern: str) -> None:
     begin = time.process_time()
     subject = 'concatStringsSep "" (genList (x: "aaaaaaaaaaaaaaaaaaaa") 5000)'
     assert render_nix(evaluate_expression(f'match "{pattern}" ({subject} + "!")')) == "null"
-    assert time.process_time() - begin < 4
+    assert time.process_time() - begin < TWO_SECONDS
 
 
 def test_a_shared_value_is_too_large_to_print_not_to_hold() -> None:
@@ -221,7 +221,7 @@ def test_a_loop_that_declares_without_end_is_stopped() -> None:
     with pytest.raises(EnvdslError) as raised:
         evaluate(["a.layer"], MemoryReader({"a.layer": text}))
     assert raised.value.code in ("eval-too-large", "eval-too-many-steps")
-    assert time.process_time() - begin < 6
+    assert time.process_time() - begin < TWO_SECONDS
 
 
 def test_a_spent_budget_is_reported_once() -> None:

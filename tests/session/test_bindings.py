@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -352,9 +351,6 @@ def test_starting_costs_no_python_of_the_host(store: Store, interpreter: Interpr
     session = bind(store, interpreter, "bare", office)
     done = subprocess.run([session.run, "/bin/true"], env={}, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
-    started = time.monotonic()
-    subprocess.run([session.run, "/bin/true"], check=True)
-    assert time.monotonic() - started < 2  # a hundred times what it takes: no measure, only no disaster
 
 
 ORDINARY = """
