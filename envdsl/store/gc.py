@@ -50,10 +50,12 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What is to be done: ``doomed`` are keys, ``places`` is all that goes from the disk."""
+    """What is to be done, in keys: the garbage is ``dead``, and goes where it is ``doomed``. ``places`` is all that
+    goes from the disk."""
 
     census: Census
     alive: set[str]
+    dead: set[str]
     doomed: set[str]
     rubbish: list[Path]
 
@@ -65,7 +67,7 @@ class _Verdict:
     def collected(self, paths: Sequence[StorePath], freed: int, *, dry_run: bool) -> Collected:
         root = self.census.layout.root
         names = sorted(place.relative_to(root).as_posix() for place in self.rubbish)
-        kept = len(self.census.paths) - len(self.alive) - len(self.doomed)
+        kept = len(self.dead) - len(self.doomed)
         return Collected(tuple(paths), tuple(names), freed, len(self.alive), dry_run, kept)
 
 
@@ -104,7 +106,7 @@ class _Collection:
             chosen: set[str] | None = None
             if not self._policy.everything:
                 with store.gate(shared=False):
-                    verdict = self._judge(None)
+                    verdict = self._judge(set())
                 chosen = self._choose(verdict)
             if dry_run:
                 with store.gate(shared=False):
@@ -140,16 +142,16 @@ class _Collection:
         # What is about to be no path any more is not counted among the rubbish; what is beside it is.
         gone = {census.paths[key] for key in doomed}
         found = rubbish.find(store, census, staying=set(census.paths.values()) - gone, gone=gone)
-        return _Verdict(census, alive, doomed, found)
+        return _Verdict(census, alive, dead, doomed, found)
 
     def _choose(self, verdict: _Verdict) -> set[str]:
         """What of the garbage the policy lets go."""
         layout, policy = self._store.layout, self._policy
         account = Account()
         chosen: set[str] = set()
-        with self._reporter.task("Measuring", total=len(verdict.doomed), unit="paths") as task:
+        with self._reporter.task("Measuring", total=len(verdict.dead), unit="paths") as task:
             freed = sum(account.remove(place) for place in verdict.rubbish) if policy.free is not None else 0
-            dead = self._store.registry.named(verdict.doomed)
+            dead = self._store.registry.named(verdict.dead)
             for path, used in in_order(verdict.census, dead, ended(layout)):
                 if policy.unused_since is not None and used > policy.unused_since:
                     break

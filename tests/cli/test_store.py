@@ -87,6 +87,117 @@ def test_verify_names_what_differs(own_store: Path, run: Cli) -> None:
     assert ("content", "site-packages/foo.py") in problems
 
 
+def damage(file: Path) -> None:
+    mode = file.stat().st_mode
+    file.chmod(0o644)
+    file.write_text("changed\n")
+    file.chmod(mode)
+
+
+def test_verify_says_which_layers_and_sessions_a_difference_touches(own_store: Path, run: Cli) -> None:
+    """Issue 3.7: verify says which layers and sessions it touches."""
+    run("session", "create", "touched", "-l", "core", "-l", "two")
+    run("session", "create", "untouched", "-l", "alone")
+    damage(Path(run("path", "two").out.strip()) / "site-packages" / "foo.py")
+    done = run("verify", "--json", "--jobs", "1")
+    assert done.status == 1
+    # `alone` has the same foo
+    assert [label.split()[0] for label in done.json["layers"]] == ["alone", "two"]
+    assert done.json["sessions"] == ["touched", "untouched"]
+    assert "this touches the sessions touched, untouched" in run("verify").err
+
+
+def test_verify_repairs_and_sandboxes_run_again(own_store: Path, run: Cli, project: Path) -> None:
+    """Issue 3.7: verify --repair rebuilds what differs; links, sessions and answers of build are right."""
+    run("session", "create", "s", "-l", "core", "-l", "two")
+    before = run("build", "--json").json
+    file = Path(run("path", "two").out.strip()) / "site-packages" / "foo.py"
+    for cached in file.parent.glob("__pycache__/*.pyc"):
+        damage(cached)
+    damage(file)
+    damage(own_store / "current" / "layer.json")
+    next((own_store / "sources").glob("*/mine/__init__.py")).unlink()
+    (project / "wheels").rename(project / "elsewhere")  # the wheelhouse is enough
+    assert run("run", "s", "--", "python3", "-c", "import foo").status != 0
+    done = run("verify", "--repair", "--json")
+    assert (done.status, done.json["remaining"]) == (0, []), done.err
+    assert any(path.startswith("sources/") for path in done.json["repaired"])
+    assert run("verify").status == 0
+    assert not (own_store / "cache" / "build").exists()
+    assert {layer["tree-hash"] for layer in run("build", "--json").json["layers"]} == {
+        layer["tree-hash"] for layer in before["layers"]
+    }
+    assert run("run", "s", "--", "python3", "-c", "import foo, bar, mine; print(foo.__version__)").out == "2\n"
+    run("gc")
+    assert [place.name for place in (own_store / "tmp").iterdir()] == ["locks"]
+
+
+def test_what_cannot_be_repaired_is_said_with_its_reason(own_store: Path, run: Cli, project: Path) -> None:
+    wheel = next((own_store / "wheelhouse").glob("*/bar-1.0-*.whl"))
+    damage(wheel)
+    (project / "wheels").rename(project / "elsewhere")
+    done = run("verify", "--repair", "--offline")
+    assert done.status == 1
+    assert "bar-1.0" in done.out
+    assert "fetch-" in done.err
+    (project / "elsewhere").rename(project / "wheels")
+    assert run("verify", "--repair").status == 0
+
+
+def test_an_interpreter_is_repaired_from_where_it_came(own_store: Path, run: Cli) -> None:
+    prefix = Path(run("python", "show", "--path").out.strip()).parent.parent
+    damaged = next(prefix.glob("lib/python3*/this.py"))
+    # links of the store that the tests share: a file of its own first
+    content = damaged.read_bytes()
+    damaged.parent.chmod(0o755)
+    damaged.unlink()
+    damaged.write_bytes(content + b"# changed\n")
+    damaged.chmod(0o444)
+    damaged.parent.chmod(0o555)
+    assert run("verify").status == 1
+    done = run("verify", "--repair", "--json")
+    assert done.status == 0, done.err
+    assert done.json["repaired"] == [f"python/{prefix.name}"]
+    assert damaged.read_bytes() == content
+
+
+def test_why_alive_names_roots_and_chains(own_store: Path, run: Cli, project: Path) -> None:
+    """Issue 3.6: why-alive PATH."""
+    run("session", "create", "s", "-l", "core", "-l", "one")
+    wheel = next((own_store / "wheelhouse").glob("*/foo-1-*.whl"))
+    roots = {item["root"]: item["chain"] for item in run("why-alive", wheel, "--json").json["roots"]}
+    assert roots.keys() == {"session s", f"one of project {project}"}
+    assert [path.partition("/")[0] for path in roots["session s"]] == ["layers", "unpacked", "wheelhouse"]
+    by_name = run("why-alive", "core")
+    assert by_name.status == 0
+    assert by_name.out.startswith("core of project ")
+    assert "current\n" in by_name.out
+    assert run("why-alive", Path(run("path", "core").out.strip()).name).out == by_name.out
+    assert run("why-alive", "nonsense").status == 2
+    (project / "layers.d" / "all.layer").write_text("\n".join(LAYERS.splitlines()[:9]) + "\n")
+    assert run("why-alive", next((own_store / "wheelhouse").glob("*/foo-2-*.whl"))).status == 1
+
+
+def test_gc_takes_no_more_than_it_is_asked_to(own_store: Path, run: Cli, project: Path) -> None:
+    """Issue 3.6: --free, --older-than, --keep-last."""
+    two = Path(run("path", "two").out.strip())
+    (project / "layers.d" / "all.layer").write_text(LAYERS.replace("foo==2", "foo==1"))
+    run("lock")
+    run("build")
+    everything = run("gc", "--dry-run", "--json").json
+    assert two.relative_to(own_store).as_posix() in everything["paths"]
+    assert run("gc", "--dry-run", "--keep-last", "2", "--json").json["paths"] == []
+    assert run("gc", "--dry-run", "--older-than", "14d", "--json").json["paths"] == []
+    some = run("gc", "--free", "1", "--json").json
+    assert 0 < len(some["paths"]) < len(everything["paths"]), some
+    assert some["kept"] == len(everything["paths"]) - len(some["paths"])
+    rest = run("gc", "--free", "1T")
+    assert rest.status == 0
+    assert "less than the 1024.0 GiB that were asked for" in rest.err
+    for wrong in (["--free", "much"], ["--older-than", "old"], ["--keep-last", "-1"]):
+        assert run("gc", *wrong).status == 2
+
+
 def test_python_list_show_and_path(own_store: Path, run: Cli) -> None:
     """Issue 2.11: `envdsl python list|show`; `show --path` is what sandboxes run; SOURCE says where it came from."""
     listed = run("python", "list", "--json").json["interpreters"]
