@@ -181,7 +181,7 @@ def test_why_alive_names_roots_and_chains(own_store: Path, run: Cli, project: Pa
 def test_gc_takes_no_more_than_it_is_asked_to(own_store: Path, run: Cli, project: Path) -> None:
     """Issue 3.6: --free, --older-than, --keep-last."""
     two = Path(run("path", "two").out.strip())
-    (project / "layers.d" / "all.layer").write_text(LAYERS.replace("foo==2", "foo==1"))
+    (project / "layers.d" / "all.layer").write_text(LAYERS.replace("foo==2", "foo==1").replace('"foo"', '"foo==1"'))
     run("lock")
     run("build")
     everything = run("gc", "--dry-run", "--json").json
