@@ -7,7 +7,7 @@ as it is and read entry by entry; ``pypi-simple`` reads the HTML forms.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,16 @@ class Pages:
                 self._pages[key] = self._page(source, project)
             return self._pages[key].find(filename)
 
+    def filenames(self, source: IndexSource, project: str) -> tuple[str, ...]:
+        """The names of the files that ``source`` has of a normalised project; of a flat one, those of all projects.
+
+        Raises as :meth:`find`.
+        """
+        if source.flat and source.directory is not None and source.directory.is_dir():
+            return tuple(sorted(path.name for path in source.directory.iterdir()))
+        self.find(source, project, "")
+        return tuple(self._pages[source, "" if source.flat else project].filenames)
+
     def _page(self, source: IndexSource, project: str) -> _Page:
         if source.directory is not None:
             return _read(source.directory, project, flat=source.flat)
@@ -107,6 +117,10 @@ class _Page:
     def __init__(self, entries: Mapping[str, Mapping[str, Any]], url: str) -> None:
         self._entries = entries
         self._url = url
+
+    @property
+    def filenames(self) -> Iterable[str]:
+        return self._entries.keys()
 
     def find(self, filename: str) -> IndexedFile | None:
         entry = self._entries.get(filename)
