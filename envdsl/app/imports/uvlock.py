@@ -26,7 +26,7 @@ _OWN = ("editable", "virtual", "directory")
 
 def read_uv_lock(path: Path, target: Target, *, extras: Sequence[str] = (), groups: Sequence[str] = ()) -> Found:
     """The packages that the project of ``path`` (a ``uv.lock``, or the directory of one) needs, with these extras and
-    dependency groups; without development dependencies.
+    dependency groups, and no others.
 
     Raises what :func:`envdsl.app.imports.pylock.read_pylock` raises; ``import-unreadable`` with uv's words.
     """
@@ -60,7 +60,7 @@ def _export(project: Path, extras: Sequence[str], groups: Sequence[str]) -> byte
     with TemporaryDirectory(prefix="envdsl-import-") as name:
         output = Path(name) / "pylock.toml"
         command = [str(find_uv()), "export", "--frozen", "--format", "pylock.toml", "--output-file", str(output)]
-        command += ["--project", str(project), "--no-emit-workspace", "--no-dev", "--no-header", "--offline"]
+        command += ["--project", str(project), "--no-emit-workspace", "--no-default-groups", "--no-header", "--offline"]
         command += ["--no-config", "--no-progress", "--color", "never"]
         # Any interpreter does; naming ours keeps uv from running one that it finds in the project.
         command += ["--python", sys.executable, "--no-python-downloads"]
