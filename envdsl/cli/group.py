@@ -34,6 +34,7 @@ COMMANDS = {
     "fetch": Entry("transfer", "fetch", "Put the wheels that locks pin into the wheelhouse."),
     "gc": Entry("store", "gc", "Delete what no layer, session or build needs."),
     "graph": Entry("inspect", "graph", "Show the derivation graph."),
+    "import": Entry("importing", "import_", "Take over pylock.toml, requirements.txt, uv.lock or a venv."),
     "lock": Entry("lock", "lock", "Resolve layers into lock files, or check that locks are current."),
     "ls": Entry("inspect", "ls", "List the layers of the project and the store."),
     "path": Entry("inspect", "path", "Print the store path of a layer."),
