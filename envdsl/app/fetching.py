@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from envdsl.app import building, interpreters, locking
 from envdsl.app.bundles.content import Wanted, locked_wheels, project_locks
-from envdsl.app.files import write_file
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.digest import blake3_hex, store_hash
 from envdsl.model.names import Platform
@@ -140,16 +139,18 @@ def keep_wheels(project: Project, keys: Iterable[str], *, prune: bool = True) ->
 
     ``prune``: those that no lock of the project pins any more are let go.
     """
-    place = roots_file(project)
-    kept = set(keys)
-    if place.exists():
-        kept.update(place.read_text(encoding="utf-8").split())
+    from envdsl.store import roots
+
+    root = project.config.root.resolve()
+    file = f"wheels-{store_hash(blake3_hex(os.fsencode(root)))}"
+    layout = project.store.layout
+    kept = {*keys, *(entry.target for entry in roots.read(layout.gcroots / file)[1])}
     if prune:
         try:
             kept &= pinned_keys(project)
         except EnvdslError as error:
             project.reporter.note(f"wheels that no lock needs any more are kept: {error}")
-    write_file(place, "".join(f"{key}\n" for key in sorted(kept)).encode())
+    roots.write(layout, file, ("wheels-of", str(root)), dict, complete=True, unnamed=kept)
 
 
 def pinned_keys(project: Project) -> set[str]:
@@ -157,11 +158,6 @@ def pinned_keys(project: Project) -> set[str]:
     layers = project.select(())
     platforms = {layer.name: layer.platforms for layer in layers}
     return {item.wheel.key for item in locked_wheels(project_locks(project, layers), platforms)}
-
-
-def roots_file(project: Project) -> Path:
-    name = f"wheels-{store_hash(blake3_hex(os.fsencode(project.config.root.resolve())))}"
-    return project.store.layout.gcroots / name
 
 
 def _state(project: Project, item: Wanted, present: bool) -> WheelState:

@@ -297,6 +297,21 @@ def test_what_was_built_for_another_machine_is_left_out_and_said(run: Cli, reali
     assert not list((fresh / "wheelhouse").iterdir())
 
 
+def test_an_honest_bundle_of_another_machine_gives_its_wheels(
+    run: Cli, realised: Path, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from envdsl.app import host
+    from envdsl.model.names import Platform
+
+    other = "aarch64" if os.uname().machine == "x86_64" else "x86_64"
+    monkeypatch.setattr(host, "host_platform", lambda: Platform.parse(f"manylinux_2_36_{other}"))
+    done = run("bundle", "import", realised, "--json", "--store", fresh)
+    assert done.status == 0, done.err
+    assert {path.partition("/")[0] for path in done.json["imported"]} == {"wheelhouse"}
+    assert all(f"this machine is manylinux_2_36_{other}" in reason for reason in done.json["left-out"].values())
+    assert len(done.json["left-out"]) == 11
+
+
 def test_a_project_in_another_state_is_refused_and_named(run: Cli, bundle: Path, project: Path, fresh: Path) -> None:
     lock = project / "layers.d" / "pylock.core.toml"
     lock.write_text(lock.read_text() + "# edited\n")
@@ -438,6 +453,27 @@ def bomb(manifest: Manifest, contents: dict[str, bytes]) -> None:
     unpack["tree-hash"] = _path(unpack).actual_tree_hash()
 
 
+def interpreter(**wrong: Any) -> Change:
+    """A little tree that calls itself an interpreter, with what is ``wrong`` about it."""
+
+    def change(manifest: Manifest, contents: dict[str, bytes]) -> None:
+        from envdsl.app.bundles.manifest import _path
+        from envdsl.model.digest import store_hash
+        from envdsl.realise.python import content_key
+
+        facts = {"kind": "standalone", "origin": "evil", "sha256": None, "missing": []}
+        path: dict[str, Any] = {"kind": "python", "path": "", "key": "0" * 64, "tree-hash": "0" * 64, "facts": facts}
+        path["members"] = [bundles.file_item("bin/python3", b"#!/bin/sh\n")]
+        listing = _path(path).listing
+        path |= {"key": content_key("cpython", "3.11.7", listing), "tree-hash": listing.tree_hash()}
+        path["path"] = f"python/cpython-3.11.7-{store_hash(path['key'])}"
+        path |= wrong
+        manifest["paths"].append(path)
+        contents[f"store/{path['path']}/bin/python3"] = b"#!/bin/sh\n"
+
+    return change
+
+
 def link_to(target: str) -> Change:
     def change(manifest: Manifest, contents: dict[str, bytes]) -> None:
         item = next(item for item in bundles.of_kind(manifest, "layer")["members"] if item["type"] == "link")
@@ -489,6 +525,24 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "path": (move_path, "archive-unlisted"),
     "wheel-of-other-bytes": (other_wheel, "archive-sha256"),
     "wheel-that-no-lock-pins": (extra_wheel, "archive-unlisted"),
+    "interpreter-of-another-key": (interpreter(key="1" * 64), "archive-list"),
+    "interpreter-of-another-version": (
+        lambda m, c: (
+            interpreter()(m, c),
+            m["paths"][-1].update(path=m["paths"][-1]["path"].replace("3.11.7", "3.11.8")),
+        ),
+        "archive-tree-hash",
+    ),
+    "interpreter-elsewhere": (interpreter(path="python/current"), "archive-list"),
+    "interpreter-of-no-origin": (interpreter(facts={"kind": "x"}), "archive-list"),
+    "interpreter-of-an-odd-origin": (
+        interpreter(facts={"kind": "evil", "origin": "x", "sha256": None, "missing": []}),
+        "archive-list",
+    ),
+    "interpreter-that-forges-lines": (
+        interpreter(facts={"kind": "archive", "origin": "x\nforged", "sha256": "1", "missing": []}),
+        "archive-list",
+    ),
     "file-that-no-layer-reads": (add_project_file("Makefile"), "archive-unlisted"),
     "hook": (add_project_file(".git/hooks/post-checkout"), "archive-name-vcs"),
     "hook-in-capitals": (add_project_file("src/.GIT/config"), "archive-name-vcs"),

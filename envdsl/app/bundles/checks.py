@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from envdsl.app.bundles.manifest import Bundle
     from envdsl.app.project import Project
     from envdsl.graph.derivation import Derivation
+    from envdsl.realise.python import PythonSource
 
 
 def expected_outputs(bundle: Bundle, staged: Project, label: str) -> dict[str, Derivation]:
@@ -53,7 +54,7 @@ def expected_outputs(bundle: Bundle, staged: Project, label: str) -> dict[str, D
 
 
 def _check_interpreter(path: BundledPath, label: str) -> None:
-    from envdsl.realise.python import PythonSource, content_key
+    from envdsl.realise.python import content_key
 
     directory, _, name = path.path.partition("/")
     parts = name.split("-")
@@ -62,9 +63,23 @@ def _check_interpreter(path: BundledPath, label: str) -> None:
     if content_key(parts[0], parts[1], path.listing) != path.key:
         raise refusal(label, "tree-hash", "does not hold the interpreter that its key says", path.path)
     try:
-        PythonSource(**{**path.facts, "missing": tuple(path.facts["missing"])})
-    except (TypeError, KeyError):
+        interpreter_source(path)
+    except (TypeError, KeyError, ValueError):
         raise refusal(label, "list", "is an interpreter of no known origin", path.path) from None
+
+
+def interpreter_source(path: BundledPath) -> PythonSource:
+    """Where a bundled interpreter came from, as the sender's store has it.
+
+    Raises KeyError, TypeError or ValueError for facts that say nothing of the kind.
+    """
+    from envdsl.realise.python import PythonSource
+
+    source = PythonSource(**{**path.facts, "missing": tuple(path.facts["missing"])})
+    texts = [source.origin, source.sha256 or "", *source.missing]
+    if source.kind not in ("standalone", "archive", "fallback") or not all(text.isprintable() for text in texts):
+        raise ValueError("no origin of an interpreter")
+    return source
 
 
 def missing_files(bundle: Bundle, root: Path) -> tuple[str, ...]:

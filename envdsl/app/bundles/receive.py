@@ -232,7 +232,6 @@ class _Import:
         left_out: Mapping[str, str],
     ) -> tuple[list[str], list[str]]:
         from envdsl.realise import python_registry
-        from envdsl.realise.python import PythonSource
 
         store = self.project.store
         imported, present = [], []
@@ -243,8 +242,7 @@ class _Import:
                 present.append(path.path)
                 continue
             if path.kind == "python":
-                source = PythonSource(**{**path.facts, "missing": tuple(path.facts["missing"])})
-                python_registry.note(store, path.path.partition("/")[2], source)
+                python_registry.note(store, path.path.partition("/")[2], checks.interpreter_source(path))
             references = [] if path.kind == "python" else [item.key for item in expected[path.path].dependencies()]
             with store.building(path.key):
                 store.register(
