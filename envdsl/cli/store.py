@@ -140,4 +140,6 @@ def verify(project: Project, repair: bool, jobs: int | None, offline: bool, as_j
     checked = f"{verified.paths} paths ({output.size(verified.bytes)}) checked"
     repaired = f", {len(report.repaired)} paths repaired" if repair else ""
     output.message(f"{checked}, {len(verified.findings)} differences{repaired}")
-    return ExitStatus.OK if report.sound else ExitStatus.FAILED
+    if report.sound:
+        return ExitStatus.OK
+    return max([ExitStatus.FAILED, *(error.exit_status for error in report.failures.values())])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,8 @@ from envdsl.store.locks import is_locked_by_sandbox
 from envdsl.store.store import Store
 
 _ROOT_AGE = 3600  # seconds
+ABANDONED = 60.0  # seconds after which nobody is writing a small file any more
+_TEMPORARY = re.compile(r"\..+[.-](\d+|new)")  # what stands beside a file while it is replaced
 MANIFEST = "manifest.json"
 ARGUMENTS = "bwrap.args"
 
@@ -188,12 +191,15 @@ def remove(store: Store, name: str) -> None:
 
 
 def prune(layout: Layout, *, dry_run: bool = False) -> list[Path]:
-    """Remove the minimal roots that no session names, no sandbox runs in, and nobody prepared within the hour.
+    """Remove the minimal roots that no session names, no sandbox runs in, and nobody prepared within the hour, and
+    what writers who died have left of files and sessions.
 
-    Returns them. Each holds less than a megabyte; they come from sessions and probes that are gone.
+    Returns the roots. Each holds less than a megabyte; they come from sessions and probes that are gone.
     Raises EnvdslError ``session-manifest-invalid``; OSError.
     """
     with _writing(layout):
+        for place in [] if dry_run else list(_abandoned(layout)):
+            cache.remove(place) if place.is_dir() and not place.is_symlink() else place.unlink(missing_ok=True)
         named = {mount.source for name in names(layout) for mount in show(layout, name).manifest.root_mounts}
         unused = [
             root
@@ -207,6 +213,19 @@ def prune(layout: Layout, *, dry_run: bool = False) -> list[Path]:
             root.with_name(f"{root.name}.stamp").unlink(missing_ok=True)  # without it, it is not complete
             shutil.rmtree(root)
         return unused
+
+
+def _abandoned(layout: Layout) -> Iterator[Path]:
+    """Temporaries of writers who died. Those of sessions are known by the lock that all writers hold, which is ours
+    now; what sandboxes share is written under other locks, or none."""
+    yield from layout.sessions.glob(".new-*")
+    yield from layout.sessions.glob("[!.]*/.*.new")
+    shared = shared_directory(layout)
+    settled = time.time() - ABANDONED
+    for place in [*shared.glob(".*"), *shared.glob("root-*/**/.*.new")]:
+        with suppress(FileNotFoundError):
+            if _TEMPORARY.fullmatch(place.name) and place.lstat().st_mtime < settled:
+                yield place
 
 
 def trim_cache(session: Session) -> int:
