@@ -28,16 +28,19 @@ from envdsl.store.verify import verify
 from tests.wheels import make_wheel
 
 PYTHON = f"3.{sys.version_info.minor}"
-_LAYERS = f"""\
+LAYERS = f"""\
 base core {{ python = "{PYTHON}"; packages = [ "bar" ]; sources = [ ../src ]; }}
 x one on core {{ packages = [ "foo==1" ]; }}
 """
 _GARBAGE = 'x two on core { packages = [ "foo==2" ]; }\n'
-# Nobody is writing anything but the command that was hurt, and no sandbox is just starting.
-rubbish.ABANDONED = bindings.ABANDONED = -1.0
-replaced.GRACE = 0.0
-
 _TEMPORARY = re.compile(r"\..+[.-](\d+|new)|\.new-.*")
+
+
+def alone() -> None:
+    """From now on, what nobody can be writing goes at once: there is no command but the one that is hurt, and no
+    sandbox is just starting."""
+    rubbish.ABANDONED = bindings.ABANDONED = -1.0
+    replaced.GRACE = 0.0
 
 
 class World:
@@ -79,7 +82,7 @@ def locked(world: World) -> None:
     )
     index = f'[[index]]\nname = "local"\nurl = "{wheels}"\nformat = "flat"\ndefault = true\n'
     (world.project / "envdsl.toml").write_text(f'default-base = "core"\n{index}')
-    (world.project / "layers.d" / "all.layer").write_text(_LAYERS)
+    (world.project / "layers.d" / "all.layer").write_text(LAYERS)
     name = f"cpython-{'.'.join(map(str, sys.version_info[:3]))}-{'0' * 32}"
     with Store.open(world.store) as store:
         prefix = store.temporary("python")
@@ -100,10 +103,10 @@ def littered(world: World) -> None:
     """Built, with a layer that nobody needs any more and rubbish of every kind."""
     locked(world)
     layers = world.project / "layers.d" / "all.layer"
-    layers.write_text(_LAYERS + _GARBAGE)
+    layers.write_text(LAYERS + _GARBAGE)
     world.must("lock")
     world.must("build")
-    layers.write_text(_LAYERS)
+    layers.write_text(LAYERS)
     (world.project / "layers.d" / "pylock.two.toml").unlink()
     dead = world.store / "tmp" / "process-0123456789abcdef" / "unpack-foo" / "site-packages"
     dead.mkdir(parents=True)

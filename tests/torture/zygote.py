@@ -24,6 +24,7 @@ TIMEOUT = 120  # seconds for a command, or for a check
 
 
 def main(directory: Path) -> None:
+    worlds.alone()
     # What is imported in a child would be imported again in the next.
     warm = World(directory / "warm")
     worlds.copy(_template(directory, "session"), warm.root)
