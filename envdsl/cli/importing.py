@@ -33,6 +33,7 @@ def _command(function: Callable[..., Any]) -> Callable[..., Any]:
         common,
         as_json,
         offline,
+        click.option("--without", multiple=True, metavar="NAME", help="Leave out a package, such as your own."),
         click.option("--kind", type=click.Choice(["base", "iso"]), default="base", show_default=True),
         click.option(
             "--platform", "platforms", multiple=True, metavar="TAG", help="manylinux_2_28_x86_64 …  [default: this one]"
@@ -99,10 +100,13 @@ def _run(
     name: str,
     python: str | None,
     platforms: tuple[str, ...],
+    without: tuple[str, ...],
     kind: str,
     offline: bool,
     as_json: bool,
 ) -> None:
+    from packaging.utils import canonicalize_name
+
     from envdsl.app import interpreters
     from envdsl.app.imports import found, take
     from envdsl.app.workplace import workplace
@@ -114,7 +118,8 @@ def _run(
         chosen = tuple(Platform.parse(tag) for tag in platforms) or take.default_platforms(home)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    target = found.Target(interpreters.parse(python) if python else None, chosen)
+    release = interpreters.parse(python) if python else None
+    target = found.Target(release, chosen, frozenset(canonicalize_name(item) for item in without))
     done = take.take(home, read(target), name, chosen, kind=LayerKind(kind), offline=offline)
     if as_json:
         output.result_json(done.to_json())

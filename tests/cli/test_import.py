@@ -522,6 +522,15 @@ def test_what_was_not_installed_from_an_index_says_so(
     }
 
 
+def test_a_package_that_cannot_be_taken_can_be_left_out(run: Cli, project: Path, environment: Path) -> None:
+    """Issue 3.9: the environment that somebody develops in has their own code in it."""
+    dist_info(environment, "My_Own", **{"direct_url.json": '{"url": "file:///x", "dir_info": {"editable": true}}'})
+    assert refused(run, project, "venv", environment) == {"my-own": "import-editable"}
+    done = run("import", "venv", environment, "--name", "taken", "--without", "my.own", "--json")
+    assert done.status == 0, done.err
+    assert done.json["left-out"] == {"my-own": "--without"}
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -9,13 +9,18 @@ from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.names import Platform, PythonVersion
 from envdsl.redaction import redact
 
+OWN_CODE = "your own code goes into `sources`; leave it out here with --without NAME"
+VENDORED = "bring a wheel of it into the project and name it: wheels = [ ./x.whl ];"
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to import for. ``python`` None: what the source itself says."""
+    """What to import for. ``python`` None: what the source itself says. ``without`` are normalised names of packages
+    to leave out, whether they could be taken or not."""
 
     python: PythonVersion | None
     platforms: tuple[Platform, ...]
+    without: frozenset[str] = frozenset()
 
     def release(self, said: PythonVersion | None, source: str) -> PythonVersion:
         """The feature release; raises EnvdslError ``import-python`` where neither the user nor the source says one."""
@@ -61,14 +66,18 @@ class Found:
 class Findings:
     """Gathers pins and reasons, so that all of a source's are reported together."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, without: frozenset[str] = frozenset()) -> None:
         self._label = label
+        self._without = without
         self._pins: dict[str, Pin] = {}
         self._refusals: list[Diagnostic] = []
         self.left_out: dict[str, str] = {}
 
     def pin(self, pin: Pin) -> None:
         """Take ``pin``; two versions of one package are refused, since a layer has one."""
+        if pin.name in self._without:
+            self.left_out[pin.name] = "--without"
+            return
         known = self._pins.get(pin.name)
         if known is not None and known.version != pin.version:
             versions = " and ".join(
@@ -82,6 +91,10 @@ class Findings:
 
     def refuse(self, name: str, rule: str, reason: str, hint: str | None = None) -> None:
         """``name`` cannot be taken; ``reason`` completes "<name> ..."."""
+        if name in self._without:
+            self.left_out[name] = "--without"
+            return
+        hint = hint or "leave it out: --without NAME"
         self._refusals.append(refusal(self._label, name, rule, reason, hint))
 
     def pins(self) -> tuple[Pin, ...]:

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envdsl.app.imports.found import Findings, Found, Pin, Target, environment, release_of
+from envdsl.app.imports.found import OWN_CODE, VENDORED, Findings, Found, Pin, Target, environment, release_of
 from envdsl.errors import EnvdslError
 from envdsl.model.names import Platform, PythonVersion
 
 if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock
-
-_VENDORED = "fetch the wheel into the project and name it: wheels = [ ./x.whl ];"
 
 
 def read_pylock(path: Path, target: Target) -> Found:
@@ -35,7 +33,7 @@ def of_pylock(data: bytes, label: str, target: Target, *, roots: Iterable[str] |
     """The same for the content of a file."""
     pylock = _parse(data, label)
     python = target.release(release_of(str(pylock.requires_python or "")), label)
-    findings = Findings(label)
+    findings = Findings(label, target.without)
     for package in pylock.packages:
         _take(package, pylock, python, target.platforms, findings)
     pins = findings.pins()
@@ -75,15 +73,14 @@ def _take(
         findings.left_out.setdefault(name, "not needed on these platforms")
         return
     if package.vcs is not None:
-        findings.refuse(name, "direct-url", "comes from version control, not from an index", _VENDORED)
+        findings.refuse(name, "direct-url", "comes from version control, not from an index", VENDORED)
     elif package.directory is not None:
         kind = "editable" if package.directory.editable else "directory"
-        hint = "a directory of your own code goes into `sources`"
-        findings.refuse(name, "editable", f"is a directory ({kind}), not a wheel", hint)
+        findings.refuse(name, "editable", f"is a directory ({kind}), not a wheel", OWN_CODE)
     elif package.archive is not None:
-        findings.refuse(name, "direct-url", "comes from a URL or a file, not from an index", _VENDORED)
+        findings.refuse(name, "direct-url", "comes from a URL or a file, not from an index", VENDORED)
     elif not package.wheels:
-        findings.refuse(name, "sdist-only", "has a source distribution only", f"build a wheel of it: {_VENDORED}")
+        findings.refuse(name, "sdist-only", "has a source distribution only", VENDORED)
     elif package.version is None:
         findings.refuse(name, "not-pinned", "has no version")
     elif missing := [item for item in needed if not tags.best((w.filename for w in package.wheels), python, item)]:

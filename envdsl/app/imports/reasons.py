@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from envdsl.app.imports.found import Pin, refusal
+from envdsl.app.imports.found import VENDORED, Pin, refusal
 from envdsl.errors import Diagnostic
 from envdsl.lock import tags
 from envdsl.lock.index import IndexConfiguration
@@ -40,8 +40,9 @@ def reasons(
             hint = "name the index that has it in envdsl.toml"
             found.append(refusal(label, pin.name, "not-found", f"{pin.version} is on no index{known}", hint))
         elif not offers.wheels:
-            hint = "build a wheel of it, put it into the project and name it: wheels = [ ./x.whl ];"
-            found.append(refusal(label, pin.name, "sdist-only", f"{pin.version} has a source distribution only", hint))
+            found.append(
+                refusal(label, pin.name, "sdist-only", f"{pin.version} has a source distribution only", VENDORED)
+            )
         elif missing := [item for item in sorted(pin.platforms) if tags.best(offers.wheels, python, item) is None]:
             reason = f"{pin.version} has no wheel for {', '.join(map(str, missing))} with Python {python}"
             hint = f"there are: {', '.join(offers.wheels[:5])}"

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from envdsl.app.imports.found import Findings, Found, Pin, Target, environment
+from envdsl.app.imports.found import OWN_CODE, VENDORED, Findings, Found, Pin, Target, environment
 from envdsl.app.imports.pylock import unreadable
 from envdsl.redaction import redact
 
@@ -34,7 +34,7 @@ class _Reader:
         self._path = path
         self._target = target
         self._python = target.release(None, path.name)
-        self._findings = Findings(path.name)
+        self._findings = Findings(path.name, target.without)
         self._pins: list[tuple[Pin, str]] = []
         self._hashed = False
         self._seen: set[Path] = set()
@@ -82,9 +82,7 @@ class _Reader:
             case "-r" | "--requirement":
                 self._file(path.parent / value)
             case "-e" | "--editable":
-                self._findings.refuse(
-                    value, "editable", "is an editable installation", "your own code goes into `sources`"
-                )
+                self._findings.refuse(value, "editable", "is an editable installation", OWN_CODE)
             case "-c" | "--constraint":
                 self._findings.left_out[redact(line)] = "constraints choose versions; here they are chosen"
             case "--require-hashes":
@@ -114,8 +112,7 @@ class _Reader:
             self._findings.left_out.setdefault(name, "not needed on these platforms")
             return
         if requirement.url is not None:
-            hint = "fetch the wheel into the project and name it: wheels = [ ./x.whl ];"
-            self._findings.refuse(name, "direct-url", "comes from a URL, not from an index", hint)
+            self._findings.refuse(name, "direct-url", "comes from a URL, not from an index", VENDORED)
             return
         pinned = _PINNED.fullmatch(str(requirement.specifier))
         if pinned is None:

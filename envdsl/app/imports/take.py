@@ -80,7 +80,7 @@ def take(
     """
     path = _place(project, name)
     file = project.config.root / path
-    roots = found.roots if found.roots is not None else tuple(pin.name for pin in found.pins)
+    roots = _roots(found)
     lock = None
     for packages in _attempts(found, roots):
         text = layer_text(name, kind, found, platforms, packages)
@@ -125,12 +125,22 @@ def _place(project: Project, name: str) -> str:
     return path
 
 
-def _attempts(found: Found, roots: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """What to declare: what somebody asked for; if that does not bring all of it, everything by name."""
+def _roots(found: Found) -> tuple[str, ...]:
+    """What to declare of ``found``: of what was asked for, all that is to be taken."""
+    names = [pin.name for pin in found.pins]
+    return tuple(root for root in found.roots if _name_of(root) in names) if found.roots else tuple(names)
+
+
+def _name_of(requirement: str) -> str:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    named = {canonicalize_name(Requirement(root).name) for root in roots}
+    return canonicalize_name(Requirement(requirement).name)
+
+
+def _attempts(found: Found, roots: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """What to declare: what somebody asked for; if that does not bring all of it, everything by name."""
+    named = {_name_of(root) for root in roots}
     rest = tuple(pin.name for pin in found.pins if pin.name not in named)
     return [roots, tuple(sorted((*roots, *rest)))] if rest else [roots]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from envdsl.app.imports.found import Findings, Found, Pin, Target
+from envdsl.app.imports.found import OWN_CODE, VENDORED, Findings, Found, Pin, Target
 from envdsl.app.imports.pylock import unreadable
 from envdsl.model.names import PythonVersion
 
@@ -31,7 +31,7 @@ def read_venv(directory: Path, target: Target) -> Found:
     settings = _settings(directory)
     libraries, said = _site_packages(directory, settings)
     python = target.release(said, str(directory))
-    findings = Findings(directory.name)
+    findings = Findings(directory.name, target.without)
     names: dict[str, str] = {}
     requested = []
     for info in _distributions(libraries):
@@ -51,7 +51,7 @@ def read_venv(directory: Path, target: Target) -> Found:
             legacy.name,
             "not-a-wheel",
             "was not installed from a wheel",
-            "install it again from a wheel, or build one and name it: wheels = [ ./x.whl ];",
+            VENDORED,
         )
     if settings.get("include-system-site-packages") == "true":
         findings.left_out["system site-packages"] = "packages of the system's Python are not looked at"
@@ -114,17 +114,15 @@ def _is_from_an_index(info: Path, name: str, findings: Findings) -> bool:
     origin = _direct_url(info)
     if origin is not None:
         if origin.get("dir_info", {}).get("editable"):
-            findings.refuse(name, "editable", "is an editable installation", "your own code goes into `sources`")
+            findings.refuse(name, "editable", "is an editable installation", OWN_CODE)
         elif "dir_info" in origin:
-            findings.refuse(name, "direct-url", "was installed from a directory", "your own code goes into `sources`")
+            findings.refuse(name, "direct-url", "was installed from a directory", OWN_CODE)
         else:
             what = "version control" if "vcs_info" in origin else "a URL or a file"
-            hint = "bring its wheel into the project and name it: wheels = [ ./x.whl ];"
-            findings.refuse(name, "direct-url", f"was installed from {what}, not from an index", hint)
+            findings.refuse(name, "direct-url", f"was installed from {what}, not from an index", VENDORED)
         return False
     if not (info / "WHEEL").is_file():
-        hint = "install it again from a wheel, or build one and name it: wheels = [ ./x.whl ];"
-        findings.refuse(name, "not-a-wheel", "was not installed from a wheel", hint)
+        findings.refuse(name, "not-a-wheel", "was not installed from a wheel", VENDORED)
         return False
     return True
 
