@@ -19,6 +19,7 @@ FORMAT = 1
 UNPACK_RECIPE = 1
 BYTECODE_RECIPE = 1
 LAYER_RECIPE = 1
+X_LAYER_RECIPE = 2  # 2: x layers have links to libraries of their base
 
 # The magic numbers of released interpreters (PEP 3147, `importlib.util.MAGIC_NUMBER`). A feature
 # release never changes its own, so a key needs no interpreter; the compiler checks it against the real one.
@@ -140,7 +141,7 @@ class Layer(_Keyed):
             "layer": self.layer_kind.value,
             "platform": str(self.platform),
             "python": self.python.tag,
-            "recipe": LAYER_RECIPE,
+            "recipe": LAYER_RECIPE if self.base is None else X_LAYER_RECIPE,
             "sources": [item.key for item in self.sources],
             "unpack": sorted(item.key for item in self.unpacks),
         }

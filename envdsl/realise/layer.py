@@ -22,6 +22,7 @@ from envdsl.errors import Diagnostic
 from envdsl.graph.derivation import Layer, Unpack
 from envdsl.model.canonical import canonical_json
 from envdsl.realise.collisions import Owner, Ownership, Waived, claim
+from envdsl.realise.libraries import Dynamic, borrow, read_dynamic
 from envdsl.realise.writer import TreeWriter
 from envdsl.store.layout import Layout
 from envdsl.store.tree import DIRECTORY_MODE, MTIME, file_mode
@@ -65,11 +66,19 @@ def link_layer(layer: Layer, parts: Sequence[Part], root: Path, *, below: Owner 
         below=below,
     )
     files = _with_bytecode(parts, ownership)
+    borrowed = _borrowed(files, below) if below else {}
+    files |= borrowed
     link_files(((path, str(tree)) for path, (_, tree) in files.items()), root)
     imports = [import_names(part.listing) for part in parts]
     writer = TreeWriter(root)
-    writer.write(FACTS, canonical_json(_facts(layer, parts, imports, ownership, files)))
-    return Farm(_listing(parts, files, writer.entries), tuple(_shadowing(layer, parts, imports, name)))
+    facts = _facts(layer, parts, imports, ownership, files)
+    if below and borrowed:
+        facts["borrowed"] = [{"from": below.named(path), "path": path} for path in borrowed]
+    writer.write(FACTS, canonical_json(facts))
+    return Farm(
+        _listing(parts, files, [*writer.entries, *(entry for entry, _ in borrowed.values())]),
+        tuple(_shadowing(layer, parts, imports, name)),
+    )
 
 
 def _with_bytecode(parts: Sequence[Part], ownership: Ownership) -> dict[str, tuple[Entry, Path]]:
@@ -88,14 +97,25 @@ def _with_bytecode(parts: Sequence[Part], ownership: Ownership) -> dict[str, tup
     return files
 
 
-def _listing(parts: Sequence[Part], files: Mapping[str, tuple[Entry, Path]], facts: Sequence[Entry]) -> Listing:
+def _borrowed(files: Mapping[str, tuple[Entry, Path]], below: Owner) -> dict[str, tuple[Entry, Path]]:
+    """The base's shared libraries that those of the layer look for beside themselves."""
+
+    def read(path: str, borrowed: bool) -> Dynamic | None:
+        return read_dynamic((below.tree if borrowed else files[path][1]) / path)
+
+    own = {path: entry for path, (entry, _) in files.items()}
+    return {path: (entry, below.tree) for path, entry in borrow(own, below.listing, read).items()}
+
+
+def _listing(parts: Sequence[Part], files: Mapping[str, tuple[Entry, Path]], more: Sequence[Entry]) -> Listing:
+    """``more`` is what comes from no part: the facts, and what is borrowed."""
     listings = [part.listing for part in parts] + [part.bytecode[1] for part in parts if part.bytecode is not None]
     try:
-        return Listing(facts).union(*listings)
+        return Listing(more).union(*listings)
     except (
         ListingConflictError
     ):  # waived collisions and legacy namespace packages: not all files of all parts are there
-        return Listing([*(entry for entry, _ in files.values()), *facts])
+        return Listing([*(entry for entry, _ in files.values()), *(entry for entry in more if entry.path not in files)])
 
 
 def source_of(pyc: str) -> str:

@@ -137,7 +137,7 @@ class Steps:
 
     def _below(self, base: Layer) -> Owner:
         def name_of(path: str) -> str:
-            for unpack in base.unpacks:
+            for unpack in sorted(base.unpacks, key=lambda unpack: unpack.name):  # the first has what several bring
                 if any(entry.path == path for entry in self.listing(unpack)):
                     return unpack.name
             return str(base.id)

@@ -6,7 +6,14 @@ from __future__ import annotations
 
 import json
 
-from envdsl.graph.derivation import BYTECODE_RECIPE, FORMAT, LAYER_RECIPE, MAGIC_NUMBERS, UNPACK_RECIPE
+from envdsl.graph.derivation import (
+    BYTECODE_RECIPE,
+    FORMAT,
+    LAYER_RECIPE,
+    MAGIC_NUMBERS,
+    UNPACK_RECIPE,
+    X_LAYER_RECIPE,
+)
 from envdsl.graph.output import output_path
 from tests.keys.project import HERE, compiled, load
 
@@ -17,7 +24,12 @@ def keys() -> dict[str, object]:
     graph = compiled(load())
     return {
         "format": FORMAT,
-        "recipes": {"unpack": UNPACK_RECIPE, "bytecode": BYTECODE_RECIPE, "layer": LAYER_RECIPE},
+        "recipes": {
+            "unpack": UNPACK_RECIPE,
+            "bytecode": BYTECODE_RECIPE,
+            "layer": LAYER_RECIPE,
+            "x layer": X_LAYER_RECIPE,
+        },
         "layers": {name: {"id": str(layer.id), "key": layer.key} for name, layer in graph.layers.items()},
         "derivations": [
             {
