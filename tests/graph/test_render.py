@@ -23,7 +23,7 @@ office  base 386skr25  cp312 manylinux_2_28_aarch64
 ├── openpyxl 3.1.5  ybn68v8h
 ├── house-style  source vb8nj5ad
 ├── lib  source sqjxlfjl
-└── viz  x j71ijwfq  cp312 manylinux_2_28_aarch64
+└── viz  x 531nwzhf  cp312 manylinux_2_28_aarch64
     └── seaborn 0.13.2  zvv8ag7d
 empty  (not for manylinux_2_36_aarch64)
 legacy  (not for manylinux_2_36_aarch64)
