@@ -26,7 +26,6 @@ All keys are optional::
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -162,6 +161,8 @@ class _Table:
     def finish(self) -> None:
         for key in self._data:
             if key not in self._known:
+                import difflib
+
                 close = difflib.get_close_matches(key, self._known, 1)
                 hint = f"did you mean `{close[0]}`?" if close else f"known here: {', '.join(sorted(self._known))}"
                 raise _error(f"unknown key `{self._prefix}{key}` in {FILE_NAME}", hint)

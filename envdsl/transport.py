@@ -6,8 +6,6 @@ proxies and netrc are what ``requests`` finds in the environment.
 
 from __future__ import annotations
 
-import email.utils
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,6 +57,8 @@ class Retries:
 
     def wait(self, attempt: int, retry_after: float | None = None) -> None:
         """Sleep after failed attempt number ``attempt`` (from 0); a server's ``Retry-After`` goes first."""
+        import random
+
         delay = self.first_delay * 2**attempt * random.uniform(0.75, 1.25)
         self.sleep(min(retry_after if retry_after is not None else delay, self.longest_delay))
 
@@ -96,6 +96,8 @@ def is_transient(error: Exception) -> bool:
 
 def retry_after(error: Exception) -> float | None:
     """The seconds that the server asked to wait (RFC 9110, 10.2.3), if it did."""
+    from email.utils import parsedate_to_datetime
+
     import requests
 
     if not isinstance(error, requests.HTTPError) or error.response is None:
@@ -104,7 +106,7 @@ def retry_after(error: Exception) -> float | None:
     if value.isdigit():
         return float(value)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (TypeError, ValueError):
         return None
 

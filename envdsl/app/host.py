@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Iterator
 
 from envdsl.errors import EnvdslError, ExitStatus
@@ -15,18 +14,18 @@ def host_platform() -> Platform:
 
     Raises :class:`EnvdslError` ``app-host-unsupported`` where no wheels are made for it.
     """
-    machine = platform.machine()
+    system = os.uname()
     try:
         _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
         major, minor, *_ = version.split(".")
-        return Platform.parse(f"manylinux_{major}_{minor}_{machine}")
+        return Platform.parse(f"manylinux_{major}_{minor}_{system.machine}")
     except (ValueError, OSError):
         pass
     for tag in _musl_tags():
         return tag
     raise EnvdslError.of(
         "app-host-unsupported",
-        f"layers cannot be built on this machine ({platform.system()} {machine})",
+        f"layers cannot be built on this machine ({system.sysname} {system.machine})",
         hint="layers are for Linux with glibc or musl on x86_64 and aarch64; `check` and `lock` work everywhere",
         exit_status=ExitStatus.ENVIRONMENT,
     )

@@ -35,9 +35,9 @@ def provide(project: Project, python: PythonVersion, *, offline: bool) -> Interp
 
     Raises :class:`EnvdslError` (exit status ENVIRONMENT) when there is none to be had.
     """
-    from envdsl.realise import python as managed
+    from envdsl.realise import python_registry  # what installs has no part in a build that has its interpreter
 
-    found = managed.find(project.store, python)
+    found = python_registry.find(project.store, python)
     if found is not None:
         return found
     interpreter = _install(project, python, offline=offline or project.downloads_failed)

@@ -1,5 +1,6 @@
 """The entry point. A build with nothing to do is answered here, before click or a parser is imported."""
 
+import gc
 import os
 import sys
 
@@ -12,6 +13,8 @@ def main() -> None:
         text = answer(sys.argv[2:])
         if text is not None:
             _leave(text)
+    # What imports make is no garbage: the collector would look at it a hundred times, and find nothing.
+    gc.set_threshold(100_000, 20, 100)
     from envdsl.cli.group import run
 
     sys.exit(run(sys.argv[1:]))

@@ -7,7 +7,6 @@ What stands inside a list or set, or in a variable, is a *slot*: a value, or a :
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
@@ -163,5 +162,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     known = set(known)
     if len(known) > 1_000 or len(name) > 100:
         return None
+    import difflib
+
     near = difflib.get_close_matches(name, sorted(other for other in known if len(other) <= 100), n=1, cutoff=0.6)
     return f"did you mean '{near[0]}'?" if near else None

@@ -7,7 +7,6 @@ See uv's "Configuration files" and "Environment variables", and pip's "Configura
 
 from __future__ import annotations
 
-import configparser
 import os
 import sys
 import tomllib
@@ -157,6 +156,8 @@ def _pip_files(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _pip_file(path: Path) -> dict[str, str]:
+    import configparser
+
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, encoding="utf-8")

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from envdsl.errors import EnvdslError
 from envdsl.lock.index import IndexConfiguration
@@ -137,4 +136,4 @@ def known_places(lock: Lock, directory: Path) -> dict[str, tuple[Path | str, ...
 def local_path(url: str) -> Path | None:
     """The file that a ``file:`` URL names; None for any other URL."""
     parts = urlsplit(url)
-    return Path(url2pathname(str(parts.path))) if parts.scheme == "file" else None
+    return Path(unquote(str(parts.path))) if parts.scheme == "file" else None

@@ -6,8 +6,6 @@ Nothing here is ever shown: a credential goes into an ``Authorization`` header, 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -36,6 +34,8 @@ def credentials(source: IndexSource, environment: Mapping[str, str], *, keyring:
 
 def _from_keyring(url: str, username: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
     """What ``keyring get`` has for the URL, then for its host, as uv and pip ask."""
+    import shutil
+
     program = shutil.which("keyring", path=environment.get("PATH"))
     if program is None:
         return None
@@ -52,6 +52,8 @@ def _from_keyring(url: str, username: str, environment: Mapping[str, str]) -> tu
 
 
 def _keyring(command: list[str], environment: Mapping[str, str]) -> list[str]:
+    import subprocess
+
     try:
         done = subprocess.run(
             command,

@@ -7,7 +7,6 @@ itself, so that a project that names an extra index still uses the machine's mir
 
 from __future__ import annotations
 
-import difflib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -84,6 +83,8 @@ class IndexConfiguration:
         by_name.pop("", None)
         for name in names:
             if name not in by_name:
+                import difflib
+
                 close = difflib.get_close_matches(name, by_name, 1)
                 known = ", ".join(sorted(by_name)) or "none"
                 raise EnvdslError.of(

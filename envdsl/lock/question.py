@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from envdsl.model.names import Platform, PythonVersion
 
@@ -84,7 +83,7 @@ def parse_packages(text: str, directory: Path) -> dict[str, Pinned]:
 def _distribution(file: Mapping[str, Any], directory: Path) -> Distribution:
     url, path = file.get("url"), file.get("path")
     if url is not None and urlsplit(url).scheme == "file":
-        url, path = None, url2pathname(str(urlsplit(url).path))
+        url, path = None, unquote(str(urlsplit(url).path))
     place = directory / path if path is not None else None  # not resolved: the name of a link is the wheel's
     last = place.name if place is not None else unquote(urlsplit(url or "").path.rpartition("/")[2])
     return Distribution(

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
-from urllib.request import url2pathname
 
 _NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)", re.DOTALL)
 
@@ -65,7 +64,7 @@ class IndexSource:
     def directory(self) -> Path | None:
         """The directory (or page) of a ``file:`` source, None for one that the network serves."""
         parts = urlsplit(self.url)
-        return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
+        return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
     @property
     def origin(self) -> tuple[str, str]:
