@@ -48,9 +48,9 @@ def write(members: Sequence[Member] = MEMBERS, content: bytes = b"[]") -> bytes:
 
 def read(data: bytes, members: Sequence[Member] = MEMBERS) -> dict[str, bytes]:
     reader = Reader(io.BytesIO(data), "x.tar.zst")
-    assert reader.read_list(LIST) == b"[]"
+    content = {LIST: reader.read_list(LIST)}
     reader.expect(members)
-    content = {member.name: b"".join(reader.read(member)) for member in members}
+    content |= {member.name: b"".join(reader.read(member)) for member in members}
     reader.finish()
     return content
 
@@ -78,6 +78,7 @@ def refused(data: bytes, members: Sequence[Member] = MEMBERS) -> str:
 
 def test_what_is_written_is_read() -> None:
     content = read(write())
+    assert content[LIST] == b"[]"
     assert {name: data for name, data in content.items() if name in BYTES} == BYTES
 
 
@@ -123,13 +124,20 @@ def test_any_name_survives_in_tar(name: str) -> None:
 
 
 @given(st.data())
-def test_no_change_of_a_byte_goes_unnoticed(data: st.DataObject) -> None:
-    """Issue 3.8: an import checks every hash: whatever bit of the archive is another, it is refused."""
+def test_no_change_of_content_goes_unnoticed(data: st.DataObject) -> None:
+    """Issue 3.8: an import checks every hash: whatever bit of the file is another, it is refused, or it is one of those
+    that say nothing (compressed data can spell the same content in several ways)."""
     good = write()
     position = data.draw(st.integers(0, len(good) - 1))
     bad = bytearray(good)
     bad[position] ^= 1 << data.draw(st.integers(0, 7))
-    assert refused(bytes(bad)).startswith("archive-")
+    try:
+        content = read(bytes(bad))
+    except EnvdslError as error:
+        assert error.code.startswith("archive-")
+    else:
+        assert content == read(good)
+        assert tar_of(bytes(bad)) == tar_of(good)
 
 
 @given(st.data())
