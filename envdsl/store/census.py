@@ -88,15 +88,15 @@ def in_sandbox(layout: Layout, path: str) -> bool:
     return is_locked_by_sandbox(layout.absolute(path) / "layer.json")
 
 
-def named(given: Given) -> list[Root]:
-    """What a caller gives as roots, with names."""
-    found = given() if callable(given) else given
-    return [root if isinstance(root, Root) else Root("given", root) for root in found]
+def roots(store: Store, census: Census, given: Given, *, keep_last: int = 0) -> list[Root]:
+    """All roots but sandboxes, of which :mod:`envdsl.store.replaced` knows. To be called with the gate held alone.
 
-
-def standing(store: Store, census: Census, *, keep_last: int = 0) -> list[Root]:
-    """The roots that the store knows by itself, without sandboxes. To be called with the gate held alone."""
-    roots = census.resolve(written(store.layout, keep_last=keep_last))
-    roots += [Root("a running build or command", key) for key in leased_keys(store.layout.tmp) if key in census.paths]
-    roots += [Root("an interpreter", key) for key, path in census.paths.items() if path.startswith("python/")]
-    return roots
+    Leases come first: whoever makes a root (a session, a list of a project's layers) holds one until it is there, so
+    what is not leased any more is a root by then.
+    """
+    found = [Root("a running build or command", key) for key in leased_keys(store.layout.tmp) if key in census.paths]
+    found += census.resolve(written(store.layout, keep_last=keep_last))
+    named = given() if callable(given) else given
+    found += census.resolve(root if isinstance(root, Root) else Root("given", root) for root in named)
+    found += [Root("an interpreter", key) for key, path in census.paths.items() if path.startswith("python/")]
+    return found

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from envdsl.reporter import Reporter
 from envdsl.store import replaced, reserve, rubbish
-from envdsl.store.census import Census, Given, named, standing
+from envdsl.store.census import Census, Given, roots
 from envdsl.store.failures import failures
 from envdsl.store.layout import Layout
 from envdsl.store.locks import remove_stale_locks
@@ -60,9 +60,9 @@ class _Verdict:
     rubbish: list[Path]
 
     @property
-    def places(self) -> list[Path]:
-        paths = sorted(self.census.paths[key] for key in self.doomed)
-        return [*self.rubbish, *map(self.census.layout.absolute, paths)]
+    def places(self) -> Iterator[Path]:
+        yield from self.rubbish
+        yield from map(self.census.layout.absolute, sorted(self.census.paths[key] for key in self.doomed))
 
     def collected(self, paths: Sequence[StorePath], freed: int, *, dry_run: bool) -> Collected:
         root = self.census.layout.root
@@ -76,26 +76,26 @@ _EVERYTHING = Policy()
 
 def collect(
     store: Store,
-    roots: Given,
+    given: Given,
     *,
     policy: Policy = _EVERYTHING,
     dry_run: bool = False,
     reporter: Reporter | None = None,
 ) -> Collected:
-    """Remove what is not alive, or what of it ``policy`` names. ``roots`` are keys or store paths (or paths below
-    one); unknown ones are ignored.
+    """Remove what is not alive, or what of it ``policy`` names. ``given`` are roots: keys or store paths (or paths
+    below one); unknown ones are ignored.
 
     Roots that may appear at any time (a session that is being created under a lease) are given as a function:
     it is called when no lease can end unseen and nothing can be registered, and must not use the store itself.
     Raises EnvdslError ``store-permission``, ``store-io``.
     """
-    return _Collection(store, roots, policy, reporter or Reporter()).run(dry_run)
+    return _Collection(store, given, policy, reporter or Reporter()).run(dry_run)
 
 
 class _Collection:
-    def __init__(self, store: Store, roots: Given, policy: Policy, reporter: Reporter) -> None:
+    def __init__(self, store: Store, given: Given, policy: Policy, reporter: Reporter) -> None:
         self._store = store
-        self._roots = roots
+        self._given = given
         self._policy = policy
         self._reporter = reporter
         self._newest = store.registry.newest()
@@ -120,19 +120,18 @@ class _Collection:
                     if doomed:
                         rubbish.drop_caches(layout)
                         store.registry.delete(verdict.doomed)
-                    moved = list(_moved(layout, verdict.places, garbage))
+                    moved = _move(layout, verdict.places, garbage)
                     remove_stale_locks(layout.tmp / "locks")
                     self._note_use(verdict)
-                freed = self._delete(moved)
-                remove_tree(garbage)
+                freed = self._delete(garbage, moved)
         return verdict.collected(doomed, freed, dry_run=False)
 
     def _judge(self, chosen: set[str] | None) -> _Verdict:
         """Who lives now, and what goes: all else, or those of it that are ``chosen``. With the gate held alone."""
         store = self._store
         census = Census(store)
-        roots = census.resolve(named(self._roots)) + standing(store, census, keep_last=self._policy.keep_last)
-        alive = census.closure({root.target for root in roots} | store.registry.newer_than(self._newest))
+        found = roots(store, census, self._given, keep_last=self._policy.keep_last)
+        alive = census.closure({root.target for root in found} | store.registry.newer_than(self._newest))
         dead = census.paths.keys() - alive
         if dead:
             bound = census.closure(root.target for root in replaced.sandboxes(store, census, dead))
@@ -141,8 +140,8 @@ class _Collection:
         doomed = dead if chosen is None else dead & chosen
         # What is about to be no path any more is not counted among the rubbish; what is beside it is.
         gone = {census.paths[key] for key in doomed}
-        found = rubbish.find(store, census, staying=set(census.paths.values()) - gone, gone=gone)
-        return _Verdict(census, alive, dead, doomed, found)
+        left = rubbish.find(store, census, staying=set(census.paths.values()) - gone, gone=gone)
+        return _Verdict(census, alive, dead, doomed, left)
 
     def _choose(self, verdict: _Verdict) -> set[str]:
         """What of the garbage the policy lets go."""
@@ -167,22 +166,25 @@ class _Collection:
         now = int(time.time())
         self._store.registry.touch(self._store.registry.unused_since(now - _USED_RESOLUTION) & verdict.alive, now)
 
-    def _delete(self, places: list[Path]) -> int:
+    def _delete(self, garbage: Path, count: int) -> int:
         freed = 0
-        with self._reporter.task("Deleting", total=len(places), unit="paths") as task:
-            for place in places:
-                freed += remove_tree(place)
+        with self._reporter.task("Deleting", total=count, unit="paths") as task:
+            for number in range(count):
+                freed += remove_tree(garbage / str(number))
                 task.advance()
+        remove_tree(garbage)
         return freed
 
 
-def _moved(layout: Layout, places: list[Path], garbage: Path) -> Iterator[Path]:
-    for number, place in enumerate(places):
-        destination = garbage / str(number)
+def _move(layout: Layout, places: Iterator[Path], garbage: Path) -> int:
+    """Move ``places`` to ``garbage/0``, ``garbage/1``…; how many there were."""
+    count = 0
+    for place in places:
         try:
-            move(place, destination)
+            move(place, garbage / str(count))
         except FileNotFoundError:  # a process that ends removes its own directory
             continue
         if place.parent.parent == layout.wheelhouse:
             rubbish.remove_if_empty(place.parent)
-        yield destination
+        count += 1
+    return count

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from envdsl.store.locks import release, try_exclusive
@@ -95,12 +95,14 @@ class ProcessDirectory:
 
 
 def leased_keys(tmp: Path) -> set[str]:
-    """The keys that the leases of all living processes hold. To be called with the gate held alone."""
+    """The keys that the leases of all living processes hold. To be called with the gate held alone; a lease that
+    ends meanwhile may be missed."""
     keys: set[str] = set()
     for directory in _process_directories(tmp):
         if not _is_dead(directory):
             for lease in directory.glob("lease-*"):
-                keys.update(lease.read_text("ascii").split())
+                with suppress(FileNotFoundError):
+                    keys.update(lease.read_text("ascii").split())
     return keys
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 APPLICATION_ID = 0x656E7664  # "envd"
+_MANY = 500  # keys; asking for all paths is quicker than for more by one
 BUSY_TIMEOUT = 60.0  # seconds; every transaction here is short
 
 # One script for each version of the schema; a database of version n gets the scripts from n on.
@@ -131,14 +132,19 @@ class Registry:
         """All valid paths (of one kind), sorted by path."""
         with self.reading() as connection:
             where, arguments = ("WHERE kind = ?", (kind,)) if kind else ("", ())
-            references: dict[str, list[str]] = {}
-            for key, reference in connection.execute("SELECT key, reference FROM path_references ORDER BY 1, 2"):
-                references.setdefault(key, []).append(reference)
+            references = self.references()
             rows = connection.execute(f"SELECT {_COLUMNS} FROM paths {where} ORDER BY path", arguments).fetchall()
-        return [_store_path(row, tuple(references.get(row[1], ()))) for row in rows]
+        same = {row[1]: row[1] for row in rows}  # one string for each key, however often it is referenced
+        return [
+            _store_path(row, tuple(sorted(same.get(key, key) for key in references.get(row[1], "").split())))
+            for row in rows
+        ]
 
-    def named(self, keys: Iterable[str]) -> list[StorePath]:
+    def named(self, keys: Collection[str]) -> list[StorePath]:
         """The valid paths among ``keys``, sorted by path."""
+        if len(keys) > _MANY:
+            wanted = set(keys)
+            return [path for path in self.all() if path.key in wanted]
         found = [path for key in keys if (path := self.by_key(key)) is not None]
         return sorted(found, key=lambda path: path.path)
 
@@ -285,11 +291,12 @@ class Registry:
 
     def _version(self, connection: sqlite3.Connection) -> int:
         """The schema's version; raises EnvdslError for a database that is not ours or from the future."""
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        if application != APPLICATION_ID and (
-            application or version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        ):
+        # One statement, so that it sees one state: another process may be making the tables.
+        version, application, tables = connection.execute(
+            "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_user_version, pragma_application_id"
+        ).fetchone()
+        if application != APPLICATION_ID and (application or version or tables):
             raise EnvdslError.of(
                 "store-database-foreign",
                 f"{self._database} is a database of some other program",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envdsl.errors import EnvdslError, ExitStatus
-from envdsl.store.census import Census, Given, named, standing
+from envdsl.store.census import Census, Given, roots
 from envdsl.store.failures import failures
 from envdsl.store.replaced import sandboxes
 from envdsl.store.store import Store
@@ -32,15 +32,15 @@ class Reasons:
     chains: tuple[Chain, ...]
 
 
-def why_alive(store: Store, wanted: str, roots: Given) -> Reasons:
-    """Who holds ``wanted``: a key, a store path, or a place on disk in one. ``roots`` are as for gc, with their names.
+def why_alive(store: Store, wanted: str, given: Given) -> Reasons:
+    """Who holds ``wanted``: a key, a store path, or a place on disk in one. ``given`` are roots as for gc, by name.
 
     Raises EnvdslError ``store-unknown-path`` for what is no valid path.
     """
     with failures("look for roots", store.layout.root), store.gate(shared=False):
         census = Census(store)
         key = _find(store, census, wanted)
-        found = census.resolve(named(roots)) + standing(store, census)
+        found = roots(store, census, given)
         towards = _towards(census, key)
         found += sandboxes(store, census, towards)
     chains = {

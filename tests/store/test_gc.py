@@ -246,6 +246,38 @@ def test_a_path_registered_after_the_collection_began_stays(layered: Store, monk
     assert valid(layered) == ["layers/new", "python/cpython", "unpacked/scipy"]
 
 
+@pytest.mark.parametrize("moment", ["given", "written"])
+def test_a_lease_that_ends_while_roots_are_looked_for_is_not_missed(
+    layered: Store, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Whoever makes a root holds a lease until it is there: leases are looked at before roots."""
+    lease = layered.lease()
+    lease.__enter__()
+    layered.lookup(key_of("x"))
+
+    def ends(*_: object, **__: object) -> list[str]:
+        lease.__exit__(None, None, None)
+        return []
+
+    if moment == "written":
+        monkeypatch.setattr("envdsl.store.census.written", ends)
+    assert names(collect(layered, ends if moment == "given" else [])) == []
+
+
+def test_a_lease_may_end_while_it_is_being_read(layered: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.read_text
+
+    def gone(place: Path, *arguments: str) -> str:
+        if place.name.startswith("lease-"):
+            raise FileNotFoundError(place)
+        return real(place, *arguments)
+
+    with layered.lease():
+        layered.lookup(key_of("x"))
+        monkeypatch.setattr(Path, "read_text", gone)
+        collect(layered, [key_of("x")])
+
+
 def test_roots_given_as_a_function_are_asked_for_when_nothing_can_change(layered: Store) -> None:
     def roots() -> list[str]:
         with pytest.raises(BlockingIOError), (layered.layout.tmp / "locks" / "gate").open() as gate:

@@ -131,3 +131,34 @@ def test_rows_that_come_while_a_flush_runs_are_not_called_durable(
     with store.registry.reading() as connection:
         rows = dict(connection.execute("SELECT key, boot IS NULL FROM paths").fetchall())
     assert rows == {key_of("early"): 1, key_of("late"): 0}
+
+
+def first_version(root: Path) -> None:
+    """A store as it was with the first schema, with one path."""
+    with Store.open(root) as store:
+        put(store, "x")
+        store.flush()
+    with sqlite3.connect(root / "envdsl.db") as connection:
+        connection.execute("ALTER TABLE paths DROP COLUMN used")
+        connection.execute("UPDATE paths SET registered = 1700000000")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+
+
+def test_a_database_of_an_older_envdsl_is_migrated(tmp_path: Path) -> None:
+    first_version(tmp_path)
+    with Store.open(tmp_path) as store:
+        path = store.lookup(key_of("x"))
+        assert path is not None
+        assert (path.registered, path.used) == (1700000000, 1700000000)
+        put(store, "y")
+        assert len(store.paths()) == 2
+
+
+def test_an_older_database_that_cannot_be_migrated_serves_lookups(tmp_path: Path) -> None:
+    first_version(tmp_path)
+    reading = registry.Registry(tmp_path / "envdsl.db", tmp_path / "tmp" / "locks", writable=False)
+    path = reading.by_key(key_of("x"))
+    assert path is not None
+    assert path.used == 1700000000
+    reading.close()
