@@ -237,6 +237,38 @@ def test_air_gap(run: Cli, project: Path, tmp_path: Path) -> None:
     assert run("python", "show", "--json", *there).json["source"] == run("python", "show", "--json").json["source"]
 
 
+def test_all_that_a_layer_reads_travels(run: Cli, project: Path, fresh: Path, tmp_path: Path) -> None:
+    """Issue 3.8: local wheels, files that a layer reads, imports, sources with links and modes."""
+    make_wheel(project / "vendor", "house", "1.0")
+    (project / "layers.d" / "packages.txt").write_text("foo==1\n")
+    (project / "lib").mkdir()
+    (project / "lib" / "common.layer").write_text('let more = [ "house" ];\n')
+    (project / "src" / "tool.sh").write_text("#!/bin/sh\n")
+    (project / "src" / "tool.sh").chmod(0o755)
+    (project / "src" / "alias").symlink_to("mine/__init__.py")
+    (project / "unrelated.txt").write_text("stays here")
+    (project / "layers.d" / "all.layer").write_text(
+        'import "../lib/common.layer" as common;\n'
+        f'base core {{ python = "{PYTHON}"; packages = common.more ++ readLines ./packages.txt; '
+        "wheels = [ ../vendor/house-1.0-py3-none-any.whl ]; sources = [ ../src ]; }"
+    )
+    assert run("lock").status == 0
+    file = tmp_path / "all.tar.zst"
+    done = run("bundle", "create", "-o", file, "--no-interpreter")
+    assert done.status == 0, done.err
+    place = tmp_path / "there"
+    place.mkdir()
+    there = ("--project", place, "--store", fresh)
+    assert run("bundle", "import", file, *there).status == 0
+    shutil.rmtree(project / "wheels")
+    built = run("build", "--offline", "--json", *there)
+    assert built.status == 0, built.err
+    assert not (place / "unrelated.txt").exists()
+    assert (place / "src" / "alias").readlink() == Path("mine/__init__.py")
+    assert os.access(place / "src" / "tool.sh", os.X_OK)
+    assert (place / "vendor" / "house-1.0-py3-none-any.whl").stat().st_mode & 0o222, "a file that somebody works on"
+
+
 def test_layers_arrive_as_they_were_built(run: Cli, realised: Path, fresh: Path, tmp_path: Path) -> None:
     """Issue 3.8: optionally realised layers: valid, verified, nothing left to build; files are hard links."""
     (tmp_path / "project-2").mkdir()

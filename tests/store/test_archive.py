@@ -133,11 +133,10 @@ def test_no_change_of_content_goes_unnoticed(data: st.DataObject) -> None:
     bad[position] ^= 1 << data.draw(st.integers(0, 7))
     try:
         content = read(bytes(bad))
-    except EnvdslError as error:
-        assert error.code.startswith("archive-")
-    else:
-        assert content == read(good)
-        assert tar_of(bytes(bad)) == tar_of(good)
+    except EnvdslError:
+        return
+    assert content == read(good)
+    assert tar_of(bytes(bad)) == tar_of(good)
 
 
 @given(st.data())
