@@ -195,6 +195,39 @@ def test_long_and_odd_yet_legal_names_are_accepted() -> None:
     ]
 
 
+FOOTER = struct.pack("<2L", zlib.crc32(CONTENT), len(CONTENT))
+
+
+@pytest.mark.parametrize("behind", [b"\0", b"\3\0", FOOTER[:1], FOOTER[:4], FOOTER, FOOTER + b"hidden", b"x" * 5000])
+@pytest.mark.parametrize("content", [CONTENT, b""])
+def test_bytes_behind_the_end_of_the_data_are_refused(behind: bytes, content: bytes) -> None:
+    """Inside a member's bounds, where no header tells of them, however they are made to look."""
+    data = RawMember(b"a.py", content).compressed()
+    assert refused(archive(RawMember(b"a.py", content, data=data + behind))).code == "intake-zip-corrupt"
+
+
+def with_crc(prefix: bytes, crc: int) -> bytes:
+    """``prefix`` and four bytes that give it this CRC: they are the solution of 32 linear equations."""
+    base = zlib.crc32(prefix + bytes(4))
+    rows = [(zlib.crc32(prefix + (1 << bit).to_bytes(4, "little")) ^ base, 1 << bit) for bit in range(32)]
+    wanted, solution = crc ^ base, 0
+    for bit in range(32):
+        pivot = next(row for row in rows if row[0] >> bit & 1)
+        rows = [(a ^ pivot[0], b ^ pivot[1]) if a >> bit & 1 else (a, b) for a, b in rows if (a, b) != pivot]
+        if wanted >> bit & 1:
+            wanted, solution = wanted ^ pivot[0], solution ^ pivot[1]
+    return prefix + solution.to_bytes(4, "little")
+
+
+def test_data_that_hold_their_own_footer_are_read_all_the_same() -> None:
+    """A stored block of deflate may have any bytes in it, those of the member's CRC and size, too."""
+    content = with_crc(struct.pack("<2L", 0x12345678, 12), 0x12345678)
+    assert content.startswith(struct.pack("<2L", zlib.crc32(content), len(content)))
+    compressor = zlib.compressobj(0, zlib.DEFLATED, -15)
+    data = compressor.compress(content) + compressor.flush()
+    assert read(archive(RawMember(b"a", content, data=data))) == {"a": content}
+
+
 def test_a_zstd_member_is_expanded_and_checked() -> None:
     import zstandard
 
