@@ -1,21 +1,25 @@
 """``envdsl build`` with nothing to do, answered by what the last build wrote down.
 
-The cache (``<store>/cache/build``) holds the blake3 of everything that the answer depends on: the
+The cache (``<store>/cache/build``) holds one digest of everything that the answer depends on: the
 configuration, the layer files and what they read, the locks, local wheels, source directories, and
 the *names* of the layer files, so that a new one counts. While the digest is the same and the layers
 still stand in the store, so does the answer. ``gc`` and ``verify --repair`` delete the cache before
 they touch anything. A cache that is missing, stale, foreign or damaged means a full build, which
 writes a new one.
 
-This module is on the path of every no-op, so it imports ``os``, which is there already, and blake3 alone: no
-typing (which a NamedTuple would need, and which takes as long to import as all else together), no pathlib,
-no json, no click. The format is lines of tab-separated fields for the same reason; a name with a tab
-or a line break in it is simply not cached.
+This module is on the path of every no-op, so it imports ``os``, which is there already, and the
+interpreter's own blake2b: no typing (which a NamedTuple needs, and which takes as long as all else
+together), no pathlib, no json, no click; and neither blake3 nor hashlib, which load a library each.
+The format is lines of tab-separated fields for the same reason; a name with a tab or a line break in
+it is simply not cached.
 """
 
 import os
 
-from blake3 import blake3
+try:
+    from _blake2 import blake2b
+except ImportError:  # an implementation that builds it in some other way
+    from hashlib import blake2b
 
 from envdsl import __version__
 
@@ -23,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_HEADER = f"envdsl build cache 1 {__version__}"
+_HEADER = f"envdsl build cache 2 {__version__}"
 _FLAGS = ("--locked", "--offline", "--json", "-q", "--quiet")
 
 
@@ -196,7 +200,7 @@ def _recall(root: str, store: str, asked: str) -> list[Answer] | None:
 
 
 def _digest(root: str, inputs: Inputs) -> str:
-    hasher = blake3()
+    hasher = blake2b(digest_size=32)
     for path in inputs.files:
         try:
             with open(f"{root}/{path}", "rb") as file:
@@ -218,7 +222,7 @@ def _digest(root: str, inputs: Inputs) -> str:
     return hasher.hexdigest()
 
 
-def _digest_tree(hasher: blake3, directory: str) -> None:
+def _digest_tree(hasher: blake2b, directory: str) -> None:
     """Content, kind and executable bit of everything below ``directory``: nothing that `touch` changes."""
     with os.scandir(directory) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
