@@ -23,7 +23,8 @@ from envdsl.realise.refusal import refusal
 from envdsl.realise.zipdirectory import DEFLATED, STORED, Buffer
 from envdsl.realise.zipreader import Member
 
-STREAM_FROM = 32 << 20
+# As fast either way from here on; below, what a thread holds is twice this, so that sixteen of them stay below 200 MB.
+STREAM_FROM = 4 << 20
 _BLOCK_IN = 1 << 18
 _BLOCK_OUT = 1 << 20
 
@@ -63,6 +64,7 @@ def expand(data: Buffer, member: Member, wheel: str) -> bytes | bytearray:
         if member.size == 0:  # libdeflate would not even be called
             return b"" if compressed == _EMPTY and member.crc == 0 else b"".join(stream(data, member, wheel))
         file = b"".join((_GZIP_HEADER, compressed, footer))
+        del compressed
         # Data that hold the footer themselves could end in front of it: that is for a reader that knows where it is.
         if file.find(footer, len(_GZIP_HEADER)) == len(file) - len(footer):
             try:

@@ -1,9 +1,13 @@
-"""Unpack a wheel and print how much anonymous memory that took at its peak, in KB (run by a test, as a process)."""
+"""Unpack a wheel and print how much anonymous memory that took at its peak, in KB (run by a test, as a process).
+
+Arguments: the wheel, the directory to make, the number of threads (1).
+"""
 
 import hashlib
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from envdsl.graph.derivation import Unpack, WheelFile
@@ -25,7 +29,8 @@ class Watch(threading.Thread):
             time.sleep(0.002)
 
 
-wheel, root = map(Path, sys.argv[1:])
+wheel, root = map(Path, sys.argv[1:3])
+threads = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 with wheel.open("rb") as file:
     digest = hashlib.file_digest(file, "sha256").hexdigest()
 name, version = wheel.name.split("-")[:2]
@@ -36,8 +41,9 @@ watch = Watch()
 watch.start()
 with open_wheel(wheel, unpack) as intake:
     unpacking = Unpacking(intake, root)
-    for batch in unpacking.batches:
-        unpacking.write(batch)
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(unpacking.write, unpacking.batches):
+            pass
     unpacking.finish()
 watch.done = True
 watch.join()
