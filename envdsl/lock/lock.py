@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from envdsl.model.lazy import dataclass
 from envdsl.model.names import LayerKind, Platform, PythonVersion
 
 

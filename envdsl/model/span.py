@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
+
+from envdsl.model.lazy import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
+
+from envdsl.model.lazy import dataclass
 
 END = "$END"
 COMMENT = "COMMENT"

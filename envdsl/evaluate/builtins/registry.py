@@ -7,10 +7,11 @@ by a test, and a prompt can show the same texts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from envdsl.evaluate.values import Builtin, Value
+from envdsl.model.lazy import dataclass
 
 Implementation = Callable[..., Value]
 
