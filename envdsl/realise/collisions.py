@@ -44,7 +44,8 @@ class Owner:
 
 @dataclass(frozen=True)
 class Waived:
-    """A collision that the layer allows; ``kept`` is the distribution whose file the layer has."""
+    """A collision that the layer allows; ``kept`` is the distribution whose file counts: in a layer the only one that
+    is there, between a base and an x layer that of the base."""
 
     path: str
     kept: str
@@ -118,18 +119,20 @@ class _Claims:
         one, two = self.owners[first].named(other), self.owners[index].named(path)
         if not self._allowed(path, one, two):
             message = f"{one} has {other}, and {two} has {path}: one name on some systems"
-            self.found.append(_collision("layer-collision-case", path, one, two, message))
+            self.found.append(_collision("layer-collision-case", path, one, two, message, kept=one))
         else:
             self.waived.append(Waived(path, one, two))
 
     def _collide(self, path: str, first: int, second: int, *, waivable: bool = True) -> None:
         one, two = self.owners[first].named(path), self.owners[second].named(path)
+        # A base comes before its x layers on every path on which a file is looked for.
+        kept, other = (two, one) if second >= self._own else (one, two)
         if waivable and self._allowed(path, one, two):
-            self.waived.append(Waived(path, one, two))
+            self.waived.append(Waived(path, kept, other))
             return
         what = "with different content" if waivable else "one as a file, the other as a directory"
         message = f"{one} and {two} both bring {path}, {what}"
-        self.found.append(_collision("layer-collision", path, one, two, message, waivable=waivable))
+        self.found.append(_collision("layer-collision", path, one, two, message, kept=kept, waivable=waivable))
 
     def _allowed(self, path: str, *names: str) -> bool:
         short = path.removeprefix("site-packages/")
@@ -192,9 +195,11 @@ def _called(call: ast.Call) -> str:
     return ""
 
 
-def _collision(code: str, path: str, one: str, two: str, message: str, *, waivable: bool = True) -> Diagnostic:
+def _collision(
+    code: str, path: str, one: str, two: str, message: str, *, kept: str, waivable: bool = True
+) -> Diagnostic:
     short = path.removeprefix("site-packages/")
-    waiver = f', or keep the file of {one}: `allow = {{ collisions = [ "{short}" ]; }};`'
+    waiver = f', or keep the file of {kept}: `allow = {{ collisions = [ "{short}" ]; }};`'
     return Diagnostic(
         code,
         message,

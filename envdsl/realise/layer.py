@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from envdsl.errors import Diagnostic
 from envdsl.graph.derivation import Layer, Unpack
 from envdsl.model.canonical import canonical_json
 from envdsl.model.lazy import dataclass
+from envdsl.realise import stdlib
 from envdsl.realise.collisions import Owner, Ownership, Waived, claim
 from envdsl.realise.libraries import Dynamic, borrow, read_dynamic
 from envdsl.realise.writer import TreeWriter
@@ -238,9 +238,10 @@ def _sorted(waived: Iterable[Waived]) -> list[Waived]:
 def _shadowing(
     layer: Layer, parts: Sequence[Part], imports: Sequence[Sequence[str]], name: str
 ) -> Iterable[Diagnostic]:
+    standard = stdlib.modules(layer.python.minor)
     for part, names in zip(parts, imports, strict=True):
         for module in names:
-            if module in sys.stdlib_module_names:
+            if module in standard:
                 yield Diagnostic(
                     "layer-shadows-stdlib",
                     f"{name or layer.id}: {part.unpack.name} brings {module!r}, a module of the standard library, and "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from envdsl.errors import EnvdslError
 from envdsl.graph.derivation import Layer
 from envdsl.model.names import LayerKind
+from envdsl.realise import stdlib
 from envdsl.realise.collisions import Owner, is_namespace_declaration
 from envdsl.realise.layer import Farm, Part, import_names, link_layer
 from envdsl.store.treehash import scan
@@ -208,6 +210,79 @@ def test_an_x_layer_may_not_contradict_its_base(tmp_path: Path) -> None:
     }
 
 
+def over_and_ground(
+    tmp_path: Path, over: dict[str, str], ground: dict[str, str], **arguments: object
+) -> tuple[list[Part], Owner, Layer]:
+    """The parts of an x layer, and the base that they stand on."""
+    base_part = part(tmp_path / "base", "ground", ground, **arguments)
+    base = layer_of(tmp_path / "base", [base_part])
+    owner = Owner(str(base.id), base_part.tree, base_part.listing, lambda path: "ground")
+    return [part(tmp_path, "over", over, **arguments)], owner, base
+
+
+@pytest.mark.parametrize(
+    ("over", "ground", "code"),
+    [
+        ("mod.py", "mod.py", "layer-collision"),
+        ("Mod/a.py", "mod/b.py", "layer-collision-case"),
+        ("caf\u00e9/a.py", "cafe\u0301/b.py", "layer-collision-case"),
+        ("thing", "thing/x.py", "layer-collision"),
+        ("thing/x.py", "thing", "layer-collision"),
+    ],
+)
+def test_whatever_collides_in_a_layer_collides_with_its_base(tmp_path: Path, over: str, ground: str, code: str) -> None:
+    """Issue 3.2: content, case, normal form, and file against directory; named with distributions, path and waiver."""
+    parts, owner, base = over_and_ground(tmp_path, {over: "x"}, {ground: "base"})
+    (found,) = refused(tmp_path, parts, below=owner, kind=LayerKind.X, base=base).diagnostics
+    assert found.code == code
+    assert set(found.details["distributions"]) == {"over", "ground"}
+    for name in ("over", "ground", found.details["path"]):
+        assert name in found.message
+    waivable = "thing" not in over
+    assert ("allow = { collisions = [" in (found.hint or "")) is waivable
+
+
+def test_scripts_and_data_files_collide_with_the_base(tmp_path: Path) -> None:
+    """Issue 3.2."""
+    base_part = part(tmp_path / "base", "ground", entry_points={"tool": "ground:x"}, data={"data/share/x": "1"})
+    base = layer_of(tmp_path / "base", [base_part])
+    owner = Owner(str(base.id), base_part.tree, base_part.listing, lambda path: "ground")
+    parts = [part(tmp_path, "over", entry_points={"tool": "over:x"}, data={"data/share/x": "2"})]
+    error = refused(tmp_path, parts, below=owner, kind=LayerKind.X, base=base)
+    assert [item.details["path"] for item in error.diagnostics] == ["bin/tool", "share/x"]
+
+
+def test_a_waived_collision_with_the_base_is_the_bases(tmp_path: Path) -> None:
+    """A base comes first on PATH and PYTHONPATH: its file is the one that counts, and layer.json says so."""
+    parts, owner, base = over_and_ground(tmp_path, {"mod.py": "x"}, {"mod.py": "base"})
+    hint = refused(tmp_path, parts, below=owner, kind=LayerKind.X, base=base).diagnostics[0].hint or ""
+    assert "keep the file of ground" in hint
+    (tmp_path / "layer").rmdir()
+    linked(tmp_path, parts, below=owner, kind=LayerKind.X, base=base, collisions=["mod.py"])
+    facts = json.loads((tmp_path / "layer/layer.json").read_bytes())
+    assert facts["collisions"] == [{"kept": "ground", "other": "over", "path": "site-packages/mod.py"}]
+
+
+def test_a_legacy_namespace_is_shared_with_the_base_but_not_with_code_in_it(tmp_path: Path) -> None:
+    """Issue 3.2."""
+    parts, owner, base = over_and_ground(tmp_path, {"ns/__init__.py": PKGUTIL}, {"ns/__init__.py": PKG_RESOURCES})
+    linked(tmp_path, parts, below=owner, kind=LayerKind.X, base=base)
+    shutil.rmtree(tmp_path / "layer")
+    parts = [part(tmp_path / "second", "over", {"ns/__init__.py": PKGUTIL + "VERSION = 1\n"})]
+    layer = layer_of(tmp_path / "second", parts, kind=LayerKind.X, base=base)
+    (tmp_path / "layer").mkdir()
+    with pytest.raises(EnvdslError, match=r"ns/__init__\.py"):
+        link_layer(layer, parts, tmp_path / "layer", below=owner)
+
+
+@pytest.mark.parametrize(("path", "case"), [("bin/Tool", "scripts/tool"), ("share/Doc/a", "data/share/doc/b")])
+def test_case_counts_for_scripts_and_data_files_too(tmp_path: Path, path: str, case: str) -> None:
+    """Issue 3.2: wherever the path stands."""
+    first = {"scripts/Tool": "#!python\n"} if path == "bin/Tool" else {"data/share/Doc/a": ""}
+    parts = [part(tmp_path, "one", data=first), part(tmp_path, "two", data={case: "#!python\n"})]
+    assert refused(tmp_path, parts).code == "layer-collision-case"
+
+
 def test_an_x_layer_holds_only_its_increment(tmp_path: Path) -> None:
     base_part = part(tmp_path / "base", "ground", {"ns/__init__.py": PKGUTIL})
     base = layer_of(tmp_path / "base", [base_part])
@@ -222,6 +297,24 @@ def test_a_module_that_shadows_the_standard_library_is_a_warning(tmp_path: Path)
     farm = linked(tmp_path, [part(tmp_path, "typing-backport", {"typing.py": ""})])
     assert [(warning.code, warning.severity) for warning in farm.warnings] == [("layer-shadows-stdlib", "warning")]
     assert "typing-backport" in farm.warnings[0].message
+
+
+@pytest.mark.parametrize(
+    ("module", "minor", "shadows"),
+    [
+        ("audioop", 12, True),
+        ("audioop", 13, False),
+        ("distutils", 11, True),
+        ("distutils", 12, False),
+        ("tomllib", 10, False),
+        ("tomllib", 11, True),
+        ("typing", 14, True),
+        ("numpy", 12, False),
+    ],
+)
+def test_what_shadows_depends_on_the_python_of_the_layer(module: str, minor: int, shadows: bool) -> None:
+    """A backport of what a release removed shadows nothing, whatever Python envdsl itself runs on."""
+    assert (module in stdlib.modules(minor)) is shadows
 
 
 @pytest.mark.parametrize("reason", [errno.EMLINK, errno.EXDEV, errno.EPERM])
