@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from envdsl.errors import Diagnostic, EnvdslError
@@ -34,6 +34,14 @@ def collect(
     ``keep_last``: keep the last so many layers of each name. Raises :class:`EnvdslError` for a session whose manifest
     cannot be read: nothing is deleted on a guess.
     """
+    from envdsl.store import reserve
+
+    # Where the disk is full, nothing of this could begin without what is set aside for it.
+    with nullcontext() if dry_run else reserve.released(project.store.layout):
+        return _collect(project, dry_run, free, older_than, keep_last)
+
+
+def _collect(project: Project, dry_run: bool, free: int | None, older_than: float | None, keep_last: int) -> Collected:
     from envdsl.session import bindings
     from envdsl.store import gc
     from envdsl.store.retention import Policy
@@ -63,15 +71,18 @@ def why_alive(project: Project, wanted: str) -> Reasons:
     Raises :class:`EnvdslError` ``store-unknown-path``.
     """
     from envdsl.model.names import LayerId
+    from envdsl.store.roots import Root
     from envdsl.store.why import why_alive as ask
 
-    graph = register_locked(project)
-    layout = project.store.layout
-    if graph is not None and wanted in graph.layers:
-        wanted = graph.layers[wanted].key
+    store, roots = project.store, dict[str, str]()
+    with suppress(EnvdslError):
+        roots = {name: layer.key for name, layer in locked_graph(project).layers.items()}
+    wanted = roots.get(wanted, wanted)
     with suppress(ValueError):
-        wanted = layout.layer_path(LayerId.parse(wanted))
-    return ask(project.store, wanted, lambda: list(_session_roots(layout)))
+        wanted = store.layout.layer_path(LayerId.parse(wanted))
+    title = " ".join(_title(project))
+    locked = [Root(f"{name} of {title}", key) for name, key in roots.items()]
+    return ask(store, wanted, lambda: [*locked, *_session_roots(store.layout)])
 
 
 def _session_roots(layout: Layout) -> Iterator[Root]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from envdsl.store.store import StorePath
     from envdsl.store.verify import Finding, Verified
 
-_ROUNDS = 3  # a build that runs meanwhile may link a damaged file into a new layer
+_ROUNDS = 3  # a build that ran meanwhile may have linked a damaged file into a new layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,7 @@ def verify(project: Project, *, repair: bool = False, jobs: int | None = None, o
 
     jobs = jobs or len(os.sched_getaffinity(0))
     store = project.store
+    newest = store.registry.newest()
     verified = verifying.verify(store, jobs=jobs, reporter=project.reporter)
     if not verified.findings:
         return Report(verified)
@@ -90,7 +91,6 @@ def verify(project: Project, *, repair: bool = False, jobs: int | None = None, o
     failures: dict[str, EnvdslError] = {}
     remaining = verified.findings
     for _ in range(_ROUNDS if repair else 0):
-        newest = store.registry.newest()
         done, failures = _repair(project, {finding.key for finding in remaining}, known, jobs, offline)
         repaired.update(path.path for path in done)
         looked_at = {finding.key for finding in remaining} | {path.key for path in done}

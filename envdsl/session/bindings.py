@@ -181,8 +181,11 @@ def rebase(store: Store, manifest: Manifest) -> Difference:
 def remove(store: Store, name: str) -> None:
     """End a session. Its layers become garbage unless something else needs them; a sandbox of it that still
     runs keeps its mounts, and holds its layers by their lock files. Raises EnvdslError ``session-unknown``."""
-    with _writing(store.layout):
+    with _writing(store.layout), store.lease():
         directory = store.layout.sessions / name
+        with suppress(EnvdslError):  # its layers were used until now, which gc --older-than asks for
+            for key in show(store.layout, name).manifest.store_keys():
+                store.lookup(key)
         if not SESSION_NAME.fullmatch(name) or not directory.is_dir():
             show(store.layout, name)  # says what there is
         doomed = store.temporary(f"session-{name}") / name

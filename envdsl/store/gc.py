@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +62,10 @@ class _Verdict:
 
     @property
     def places(self) -> Iterator[Path]:
+        layout, paths = self.census.layout, self.census.paths
         yield from self.rubbish
-        yield from map(self.census.layout.absolute, sorted(self.census.paths[key] for key in self.doomed))
+        yield from rubbish.records(layout, ((key, paths[key]) for key in self.doomed))
+        yield from map(layout.absolute, sorted(paths[key] for key in self.doomed))
 
     def collected(self, paths: Sequence[StorePath], freed: int, *, dry_run: bool) -> Collected:
         root = self.census.layout.root
@@ -89,7 +92,9 @@ def collect(
     it is called when no lease can end unseen and nothing can be registered, and must not use the store itself.
     Raises EnvdslError ``store-permission``, ``store-io``.
     """
-    return _Collection(store, given, policy, reporter or Reporter()).run(dry_run)
+    # Even opening the database takes space.
+    with reserve.released(store.layout) if not dry_run else nullcontext():
+        return _Collection(store, given, policy, reporter or Reporter()).run(dry_run)
 
 
 class _Collection:
@@ -112,18 +117,17 @@ class _Collection:
                 with store.gate(shared=False):
                     verdict = self._judge(chosen)
                 return verdict.collected(store.registry.named(verdict.doomed), disk_usage(verdict.places), dry_run=True)
-            with reserve.released(layout):
-                garbage = store.temporary("garbage")
-                with store.gate(shared=False):
-                    verdict = self._judge(chosen)
-                    doomed = store.registry.named(verdict.doomed)
-                    if doomed:
-                        rubbish.drop_caches(layout)
-                        store.registry.delete(verdict.doomed)
-                    moved = _move(layout, verdict.places, garbage)
-                    remove_stale_locks(layout.tmp / "locks")
-                    self._note_use(verdict)
-                freed = self._delete(garbage, moved)
+            garbage = store.temporary("garbage")
+            with store.gate(shared=False):
+                verdict = self._judge(chosen)
+                doomed = store.registry.named(verdict.doomed)
+                if doomed:
+                    rubbish.drop_caches(layout)
+                    store.registry.delete(verdict.doomed)
+                moved = _move(layout, verdict.places, garbage)
+                remove_stale_locks(layout.tmp / "locks")
+                self._note_use(verdict)
+            freed = self._delete(garbage, moved)
         return verdict.collected(doomed, freed, dry_run=False)
 
     def _judge(self, chosen: set[str] | None) -> _Verdict:
@@ -138,10 +142,7 @@ class _Collection:
             alive |= bound
             dead -= bound
         doomed = dead if chosen is None else dead & chosen
-        # What is about to be no path any more is not counted among the rubbish; what is beside it is.
-        gone = {census.paths[key] for key in doomed}
-        left = rubbish.find(store, census, staying=set(census.paths.values()) - gone, gone=gone)
-        return _Verdict(census, alive, dead, doomed, left)
+        return _Verdict(census, alive, dead, doomed, rubbish.find(store, census))
 
     def _choose(self, verdict: _Verdict) -> set[str]:
         """What of the garbage the policy lets go."""

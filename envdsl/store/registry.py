@@ -327,10 +327,18 @@ class Registry:
         if connection.execute(f"SELECT 1 {stale} LIMIT 1", (boot_id(),)).fetchone():
             connection.execute(f"DELETE {stale}", (boot_id(),))
 
+    def _disk_is_full(self) -> bool:
+        try:
+            return os.statvfs(self._database.parent).f_bavail == 0
+        except OSError:
+            return False
+
     def _failure(self, error: sqlite3.Error) -> EnvdslError:
         import sqlite3
 
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_IOERR and self._disk_is_full():
+            code = sqlite3.SQLITE_FULL  # its shared memory is a file, and says it in another way
         facts: dict[str, Any] = {"exit_status": ExitStatus.ENVIRONMENT}
         match code:
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_FORMAT | sqlite3.SQLITE_ERROR:
@@ -345,7 +353,8 @@ class Registry:
                 return EnvdslError.of(
                     "store-full",
                     f"no space left to write {self._database}",
-                    hint="free space on that file system, or move the store: --store, ENVDSL_STORE",
+                    hint="free space on that file system (`envdsl gc` may help), or move the store: "
+                    "--store, ENVDSL_STORE",
                     **facts,
                 )
             case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:

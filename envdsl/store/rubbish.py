@@ -1,7 +1,7 @@
 """Rubbish: what stands in a store and belongs to nothing that lives.
 
 What dead processes left in ``tmp/`` is known by their locks. For the rest, having no row is enough where a row makes a
-path valid; files that are written beside paths go with their path; and temporaries of files that are replaced whole
+path valid; records that are written beside paths go with their path; and temporaries of files that are replaced whole
 have a name of their own kind, and go when they are older than any writing takes.
 """
 
@@ -14,7 +14,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from envdsl.model.digest import STORE_HASH_LENGTH, store_hash
@@ -33,17 +33,27 @@ _TEMPORARY = re.compile(r"\..+[.-](\d+|new)")
 _HASH = re.compile(rf"(?:(?:base|x|iso)-)?([0-9a-z]{{{STORE_HASH_LENGTH}}})")
 
 
-def find(store: Store, census: Census, *, staying: set[str], gone: set[str]) -> list[Path]:
-    """The rubbish of ``store`` where the valid paths ``staying`` stay and ``gone`` go (which are no rubbish, but what
-    stands beside them is). With the gate held alone."""
+def find(store: Store, census: Census) -> list[Path]:
+    """What belongs to no valid path, and to nobody who lives. With the gate held alone."""
     layout = store.layout
     return [
         *dead_directories(layout.tmp),
         *replaced.unused(store, census),
-        *_without_row(layout, staying | gone if gone else staying),
-        *_beside(layout, census, staying, gone),
+        *_without_row(layout, set(census.paths.values())),
+        *_stray(layout, census),
         *_abandoned(layout),
     ]
+
+
+def records(layout: Layout, paths: Iterable[tuple[str, str]]) -> Iterator[Path]:
+    """What is written beside ``paths`` (key and store path of each) and goes with them: derivations, locks, logs."""
+    logs = members(layout.logs)
+    for key, path in paths:
+        kind, _, name = path.partition("/")
+        found = [layout.drv / f"{_hash_of(key, path)}.json"]
+        if kind == "layers":
+            found += [layout.locks / f"{name}.toml", *(layout.logs / log for log in logs if log.startswith(name))]
+        yield from (place for place in found if os.path.lexists(place))
 
 
 def members(directory: Path) -> list[str]:
@@ -92,39 +102,27 @@ def _names(layout: Layout, place: str) -> list[str]:
         return []
 
 
-def _beside(layout: Layout, census: Census, staying: set[str], gone: set[str]) -> Iterator[Path]:
-    """Derivations of paths, and locks and logs of layers, that do not stay.
-
-    What belongs to nothing may be about to: it is written beside a path that is registered in a moment.
-    """
-    layers, going = _layer_ids(staying), _layer_ids(gone)
+def _stray(layout: Layout, census: Census) -> Iterator[Path]:
+    """Records of nothing. They may be of a path that is registered in a moment, so young ones stay."""
     settled = time.time() - ABANDONED
-    for name in _names(layout, "locks"):
-        layer = name.removesuffix(".toml")
-        if layer in going or (layer not in layers and _older_than(layout.locks / name, settled)):
-            yield layout.locks / name
-    for name in _names(layout, "logs"):
-        layer = name.partition(".")[0]
-        if layer in going or (layer not in layers and _HASH.match(name)):
-            yield layout.logs / name
-    derivations = _names(layout, "drv")
-    if derivations:
-        hashes = {f"{digest}.json": path in staying for path, digest in _hashes(census)}
-        for name in derivations:
-            stays = hashes.get(name)
-            if stays is False or (stays is None and _older_than(layout.drv / name, settled)):
-                yield layout.drv / name
+    known: dict[Path, set[str]] = {}
+    layers = {path.partition("/")[2] for path in census.paths.values() if path.startswith("layers/")}
+    known[layout.locks] = {f"{layer}.toml" for layer in layers}
+    logs = members(layout.logs)
+    known[layout.logs] = {name for name in logs if not _HASH.match(name) or name.partition(".")[0] in layers}
+    known[layout.drv] = set()
+    if members(layout.drv):
+        known[layout.drv] = {f"{_hash_of(key, path)}.json" for key, path in census.paths.items()}
+    for directory, names in known.items():
+        for name in members(directory):
+            if name not in names and _older_than(directory / name, settled):
+                yield directory / name
 
 
-def _layer_ids(paths: set[str]) -> set[str]:
-    return {path.partition("/")[2] for path in paths if path.startswith("layers/")}
-
-
-def _hashes(census: Census) -> Iterator[tuple[str, str]]:
-    for key, path in census.paths.items():
-        # The hash of most keys stands in the path; computing a hundred thousand takes its time.
-        match = None if path.startswith("wheelhouse/") else _HASH.match(path.partition("/")[2])
-        yield path, match[1] if match else store_hash(key)
+def _hash_of(key: str, path: str) -> str:
+    # The hash of most keys stands in the path; computing a hundred thousand takes its time.
+    match = None if path.startswith("wheelhouse/") else _HASH.match(path.partition("/")[2])
+    return match[1] if match else store_hash(key)
 
 
 def _abandoned(layout: Layout) -> Iterator[Path]:

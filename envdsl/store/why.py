@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def why_alive(store: Store, wanted: str, given: Given) -> Reasons:
 
     Raises EnvdslError ``store-unknown-path`` for what is no valid path.
     """
-    with failures("look for roots", store.layout.root), store.gate(shared=False):
+    gate = store.gate(shared=False) if store.writable else nullcontext()
+    with failures("look for roots", store.layout.root), gate:
         census = Census(store)
         key = _find(store, census, wanted)
         found = roots(store, census, given)

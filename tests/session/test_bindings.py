@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -315,6 +316,42 @@ def test_a_damaged_manifest_stops_garbage_collection_rather_than_losing_a_root(
             bindings.roots(store.layout)
     finally:
         bindings.remove(store, "damaged")
+
+
+def test_what_writers_who_died_have_left_is_pruned(
+    store: Store, interpreter: Interpreter, office: BoundLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 3.4: nothing temporary outlives the next gc."""
+    session = bind(store, interpreter, "kept", office)
+    before = sorted(store.layout.sessions.rglob("*"))
+    shared = store.layout.sessions / ".sandbox"
+    root = next(shared.glob("root-*/etc"))
+    unfinished = store.layout.sessions / ".new-died"
+    (unfinished / "cache").mkdir(parents=True)
+    (session.directory / ".manifest.json.new").write_text("{")
+    young = [shared / ".seccomp-x.bpf.123", root / ".hosts.new"]
+    for place in young:
+        place.write_text("")
+    bindings.prune(store.layout)
+    assert sorted(store.layout.sessions.rglob("*")) == sorted([*before, *young])  # somebody may be writing those
+    monkeypatch.setattr(bindings, "ABANDONED", -1.0)
+    bindings.prune(store.layout, dry_run=True)
+    assert all(place.exists() for place in young)
+    bindings.prune(store.layout)
+    assert sorted(store.layout.sessions.rglob("*")) == before
+
+
+def test_the_layers_of_a_session_were_used_until_it_ended(
+    store: Store, interpreter: Interpreter, office: BoundLayer
+) -> None:
+    """What gc --older-than goes by."""
+    bind(store, interpreter, "old", office)
+    with store.registry.writing() as connection:
+        connection.execute("UPDATE paths SET used = 0, registered = 0")
+    bindings.remove(store, "old")
+    path = store.lookup(office.key)
+    assert path is not None
+    assert time.time() - path.used < 60
 
 
 def test_removing_a_session_touches_nothing_that_its_cache_points_at(
