@@ -62,15 +62,13 @@ def build(
     interpreter cannot be had are reported after the others are built. Raises :class:`EnvdslError`.
     """
     begin = time.monotonic()
-    layers = _current(project, names, locked)
+    root, store = str(project.config.root), str(project.config.store)
+    layers = project.select(names)
+    wanted = inputs(project, project.select(()) if locked else layers)
+    before = quick.state(root, wanted)
+    locking.require_current(project, () if locked else [layer.name for layer in layers])
     report = _build(project, layers, names, offline=offline, jobs=jobs, begin=begin)
-    quick.remember(
-        str(project.config.root),
-        str(project.config.store),
-        quick.request(names, locked=locked),
-        inputs(project, project.select(()) if locked else layers),
-        report.answers,
-    )
+    quick.remember(root, store, quick.request(names, locked=locked), wanted, report.answers, before=before)
     return report
 
 
@@ -97,7 +95,8 @@ def missing(project: Project, names: Sequence[str], *, locked: bool) -> tuple[Mi
     from envdsl.graph.render import label
     from envdsl.realise.scheduler import plan
 
-    layers = _current(project, names, locked)
+    layers = project.select(names)
+    locking.require_current(project, () if locked else [layer.name for layer in layers])
     graph = compile_layers(project, layers)
     steps = [
         MissingStep("python", str(python), f"Python {python}") for python in _missing_interpreters(project, layers)
@@ -112,12 +111,6 @@ def _missing_interpreters(project: Project, layers: Iterable[LayerSpec]) -> list
 
     wanted = sorted({layer.python for layer in layers})
     return [python for python in wanted if managed.find(project.store, python) is None]
-
-
-def _current(project: Project, names: Sequence[str], locked: bool) -> tuple[LayerSpec, ...]:
-    layers = project.select(names)
-    locking.require_current(project, () if locked else [layer.name for layer in layers])
-    return layers
 
 
 def _available(project: Project, layers: Iterable[LayerSpec], offline: bool) -> set[PythonVersion]:

@@ -111,8 +111,8 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         output.message("interrupted; the store is whole, run the command again to go on")
         return 130
-    except BrokenPipeError:
-        # Whoever read our output has left (`envdsl ls | head`): not an error, but nothing more can be written.
+    except output.ReaderLeft:
+        # `envdsl ls | head`: not an error, but nothing more can be written, not even by Python when it ends.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -38,9 +38,17 @@ def colours(stream: IO[str]) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
+class ReaderLeft(Exception):  # noqa: N818 (no error: `envdsl ls | head`)
+    """Whoever read our results has gone. Not a BrokenPipeError, which click would take for a failure."""
+
+
 def result(text: str) -> None:
-    """A result for stdout, as it is."""
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    """A result for stdout, as it is. Raises :class:`ReaderLeft`."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderLeft from None
 
 
 def result_json(value: Any) -> None:

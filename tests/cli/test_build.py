@@ -170,3 +170,27 @@ def test_python_m_envdsl_works_in_a_process_of_its_own(built: Cli, project: Path
         check=True,
     )
     assert done.stdout == built("build", "core").out
+
+
+def test_a_reader_that_leaves_is_no_failure(built: Cli, project: Path, interpreter_store: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m envdsl ls --json --store {interpreter_store} | true"],
+        capture_output=True,
+        text=True,
+        cwd=project,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_was_edited_during_a_build_is_not_answered_by_it(
+    built: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from envdsl.app import probing
+
+    file = project / "layers.d" / "all.layer"
+    file.write_text(LAYERS.replace('FLAVOUR = "core"', 'FLAVOUR = "during"'))
+    edited = LAYERS.replace('FLAVOUR = "core"', 'FLAVOUR = "after"')
+    monkeypatch.setattr(probing, "probe", lambda *_: file.write_text(edited))
+    first = built("build", "core").out
+    monkeypatch.setattr(probing, "probe", lambda *_: None)
+    assert built("build", "core").out != first
