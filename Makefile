@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check lint bench docs clean
+.PHONY: demo test check lint bench torture docs clean
 
 demo: $(STAMP)  ## build `office`, open a session, make documents in the sandbox
 	$(BIN)/python examples/documents/demo.py
@@ -23,6 +23,9 @@ check: lint test  ## everything that has to be green before a change lands
 
 bench: $(STAMP)  ## speed, as ratios against peers in the same run
 	$(BIN)/python -m benchmarks
+
+torture: $(STAMP)  ## the store hurt at every step, and many processes for minutes; takes most of an hour
+	ENVDSL_TORTURE=1 $(BIN)/python -m pytest -q tests/torture tests/store/test_crashes.py
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "envdsl needs Python 3.11 or newer: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 2; }

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from envdsl.store import verify as verifying
+from envdsl.store.gc import collect
 from envdsl.store.store import Store
 from envdsl.store.treehash import scan
-from envdsl.store.verify import Problem, verify
+from envdsl.store.verify import Finding, Problem, verify
 from tests.store.conftest import key_of, put
 
 
@@ -101,3 +105,71 @@ def test_a_damaged_file_is_found_in_all_trees_that_have_a_hard_link_of_it(store:
         )
     change(store.layout.absolute(part.path) / "m.py", "content")
     assert [finding.path for finding in verify(store).findings] == ["layers/one", "layers/two", "unpacked/part"]
+
+
+def test_a_path_that_is_collected_meanwhile_is_no_finding(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 3.5: verify runs together with gc."""
+    for name in ("a", "b", "c"):
+        put(store, name)
+    real = verifying._compared
+
+    def collected(*arguments: Any) -> list[Finding]:
+        if store.registry.by_key(key_of("b")) is not None:
+            collect(store, [key_of("a"), key_of("c")])
+        return real(*arguments)
+
+    monkeypatch.setattr(verifying, "_compared", collected)
+    verified = verify(store)
+    assert verified.paths == 3
+    assert verified.findings == ()
+
+
+def test_a_path_that_is_built_anew_meanwhile_is_looked_at_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(store, "a", **{"m.py": "1"})
+    real = verifying._compared
+    seen: list[list[Finding]] = []
+
+    def rebuilt(*arguments: Any) -> list[Finding]:
+        if not seen:
+            collect(store, [])
+            seen.append(real(*arguments))
+            put(store, "a", **{"m.py": "2"})
+            return seen[0]
+        return real(*arguments)
+
+    monkeypatch.setattr(verifying, "_compared", rebuilt)
+    assert verify(store, paths=[path]).findings == ()
+    assert len(seen[0]) == 1
+
+
+def test_what_the_disk_refuses_to_read_is_a_finding_like_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bad sector in one file keeps nothing else from being looked at."""
+    put(store, "a", **{"bad.py": "1", "good.py": "2"})
+    changed = put(store, "b", **{"c.py": "3"})
+    change(store.layout.absolute(changed.path) / "c.py", "content")
+    real = verifying.hash_file
+
+    def failing(place: bytes) -> tuple[int, str]:
+        if place.endswith(b"bad.py"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(place)
+
+    monkeypatch.setattr(verifying, "hash_file", failing)
+    found = verify(store).findings
+    assert [(item.member, item.problem) for item in found] == [
+        ("bad.py", Problem.UNREADABLE),
+        ("c.py", Problem.CONTENT),
+    ]
+    assert str(found[0]) == "unpacked/a/bad.py: unreadable: Input/output error"
+
+
+def test_a_damaged_listing_is_a_finding(store: Store) -> None:
+    put(store, "a")
+    put(store, "b")
+    with store.registry.writing() as connection:
+        connection.execute("UPDATE listings SET data = x'00' WHERE key = ?", (key_of("a"),))
+        connection.execute("DELETE FROM listings WHERE key = ?", (key_of("b"),))
+    assert [(item.path, item.problem) for item in verify(store).findings] == [
+        ("unpacked/a", Problem.LISTING),
+        ("unpacked/b", Problem.LISTING),
+    ]
