@@ -22,7 +22,7 @@ from envdsl.store.verify import verify
 from tests.torture import crowd
 
 PROJECT = Path(__file__).parents[2]
-SECONDS = 180 if os.environ.get("ENVDSL_TORTURE") else 4
+SECONDS = 180 if os.environ.get("ENVDSL_TORTURE") else 3
 
 
 @pytest.fixture
