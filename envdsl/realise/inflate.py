@@ -23,8 +23,8 @@ from envdsl.realise.refusal import refusal
 from envdsl.realise.zipdirectory import DEFLATED, STORED, Buffer
 from envdsl.realise.zipreader import Member
 
-# As fast either way from here on; below, what a thread holds is twice this, so that sixteen of them stay below 200 MB.
-STREAM_FROM = 4 << 20
+# As fast either way from here on. Below, a thread holds three times this: sixteen of them stay below 200 MB.
+STREAM_FROM = 3 << 20
 _BLOCK_IN = 1 << 18
 _BLOCK_OUT = 1 << 20
 

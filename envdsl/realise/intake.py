@@ -122,6 +122,8 @@ def _take_in(data: Buffer, unpack: Unpack) -> Intake:
     if not unpack.record_mismatch:
         rows = read_record(text("RECORD"), wheel, unpack.name)
         check_complete(rows, by_name, dist_info, wheel, unpack.name)
+    elif (record := by_name.get(f"{dist_info}/RECORD")) is not None:
+        expand(data, record, wheel)  # nobody else reads it, and the archive's faults cannot be waived
     entry_points: tuple[EntryPoint, ...] = ()
     if f"{dist_info}/entry_points.txt" in by_name:
         entry_points = _entry_points(text("entry_points.txt"), wheel)
