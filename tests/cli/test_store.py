@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import LAYERS, PYTHON, Cli, clone
+from tests.realise.building import altered
+from tests.wheels import make_wheel
 
 CHECKS = {
     "store", "disk", "kernel", "user-namespaces", "apparmor", "bubblewrap", "isolation", "network", "seccomp",
@@ -231,6 +233,29 @@ def test_show_says_what_a_layer_holds(built: Cli) -> None:
     assert built("show", "one", "--json").json["base"] == "core"
     assert "description  " in built("show", "core").out
     assert built("show", facts["id"], "--json").json == facts
+
+
+def test_show_names_the_waivers_and_layer_json_records_them(run: Cli, project: Path) -> None:
+    """Issue 3.1: `allow.record-mismatch` and `allow.collisions` of a layer."""
+    wheels = project / "wheels"
+    for name in ("one", "two"):
+        make_wheel(wheels, name, "1", files={"shared/tool.py": f"# {name}\n", f"{name}.py": ""})
+    altered(wheels / "one-1-py3-none-any.whl", {"one.py": b"# edited later\n"})
+    layer = project / "layers.d" / "waived.layer"
+    text = 'iso waived {{ python = "{}"; packages = [ "one" "two" ]; {} }}\n'
+    layer.write_text(text.format(PYTHON, ""))
+    assert run("lock", "waived").status == 0
+    assert "intake-record-mismatch" in run("build", "waived").err
+    allow = 'allow = { record-mismatch = [ "one" ]; collisions = [ "shared/*" ]; };'
+    layer.write_text(text.format(PYTHON, allow))
+    done = run("build", "waived")
+    assert done.status == 0, done.err
+    shown = run("show", "waived", "--json").json
+    assert shown["waivers"] == ["record-mismatch: one", "collisions: shared/*"]
+    assert "record-mismatch: one, collisions: shared/*" in run("show", "waived").out
+    facts = json.loads((Path(shown["path"]) / "layer.json").read_bytes())
+    assert facts["waivers"] == {"collisions": ["shared/*"], "record-mismatch": ["one"]}
+    assert facts["collisions"] == [{"kept": "one", "other": "two", "path": "site-packages/shared/tool.py"}]
 
 
 def test_graph_in_four_formats(built: Cli) -> None:
