@@ -29,13 +29,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.digest import is_sha256
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import DEFAULT_PLATFORMS, Platform, PythonVersion
 
 FILE_NAME = "envdsl.toml"

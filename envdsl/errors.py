@@ -8,11 +8,10 @@ and *what to do next* (``hint``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from envdsl.model.lazy import dataclass
 from envdsl.model.span import Span
 
 

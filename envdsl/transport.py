@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-
-from envdsl.model.lazy import dataclass
 
 if TYPE_CHECKING:
     import requests

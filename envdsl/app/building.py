@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from envdsl.app.compiling import compile_layers
 from envdsl.app.files import point
 from envdsl.app.quick import Answer, Inputs
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import LayerKind, PythonVersion
 
 if TYPE_CHECKING:

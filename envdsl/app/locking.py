@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdsl.errors import Diagnostic, EnvdslError
-from envdsl.model.lazy import dataclass
 
 if TYPE_CHECKING:
     from envdsl.app.project import Project

@@ -8,12 +8,11 @@ Nix this is a matter of syntax: only sets that are written out merge, and names 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from envdsl.errors import Note
 from envdsl.evaluate.failure import EvaluationError
-from envdsl.model.lazy import dataclass
 from envdsl.model.span import Span
 from envdsl.syntax import tree
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -15,7 +16,6 @@ from envdsl.evaluate.machine import Machine, expected
 from envdsl.evaluate.requirement import PACKAGE_NAME, Parsed, canonical_name, check_wheel_name, parse_requirement
 from envdsl.evaluate.spec import ProjectPath, Requirement, Waivers
 from envdsl.evaluate.values import PathValue, Slot, Text, Value, did_you_mean, with_article
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import Platform, PythonVersion
 from envdsl.model.span import Span
 

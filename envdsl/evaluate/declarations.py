@@ -7,7 +7,7 @@ of the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from envdsl.errors import Note
@@ -22,7 +22,6 @@ from envdsl.evaluate.modules import Module
 from envdsl.evaluate.operators import Code
 from envdsl.evaluate.scope import Scope
 from envdsl.evaluate.values import Frame, Slot, Thunk, Value, describe
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import LAYER_NAME, LayerKind
 from envdsl.model.span import Span
 from envdsl.syntax import tree

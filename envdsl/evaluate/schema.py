@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from envdsl.evaluate import checks
 from envdsl.evaluate.checks import Check
-from envdsl.model.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

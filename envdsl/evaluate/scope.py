@@ -7,9 +7,9 @@ a list of its enclosing frame and one slot a variable, and a variable is "so man
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from envdsl.evaluate.values import Value
-from envdsl.model.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from envdsl.errors import Diagnostic
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import LayerKind, Platform, PythonVersion
 from envdsl.model.span import Span
 

@@ -8,10 +8,10 @@ What stands inside a list or set, or in a variable, is a *slot*: a value, or a :
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
 from envdsl.errors import Note
-from envdsl.model.lazy import dataclass
 from envdsl.model.span import Span
 
 # A run-time environment: the enclosing frame, then one slot a variable (see scope.py).

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from envdsl.errors import Diagnostic, EnvdslError
 from envdsl.evaluate.spec import LayerSpec, Spec
@@ -22,7 +23,6 @@ from envdsl.graph.derivation import (
     WheelFile,
 )
 from envdsl.lock.lock import Lock, LockedWheel
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import Platform, PythonVersion
 
 _STAGES = {"wheel": 0, "unpack": 1, "bytecode": 2, "source": 3, "layer": 4}

@@ -7,12 +7,12 @@ raises the recipe version and writes a line in the changelog.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 from envdsl.model.canonical import canonical_json
 from envdsl.model.digest import blake3_hex
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import LayerId, LayerKind, Platform, PythonVersion
 
 FORMAT = 1

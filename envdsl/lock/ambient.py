@@ -11,13 +11,12 @@ import os
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.lock.source import IndexSource
-from envdsl.model.lazy import dataclass
 
 FIRST_INDEX = "first-index"
 BEST_MATCH = "unsafe-best-match"

@@ -7,7 +7,7 @@ indexes on disk, then indexes of the network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -17,7 +17,6 @@ from envdsl.lock.index import IndexConfiguration
 from envdsl.lock.lock import Lock
 from envdsl.lock.pages import IndexedFile, Pages
 from envdsl.lock.source import IndexSource
-from envdsl.model.lazy import dataclass
 from envdsl.redaction import public_url
 from envdsl.transport import Retries
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.lock import ambient
 from envdsl.lock.credentials import credentials
 from envdsl.lock.source import IndexSource
-from envdsl.model.lazy import dataclass
 from envdsl.model.span import Span
 from envdsl.redaction import redact
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import LayerKind, Platform, PythonVersion
 
 

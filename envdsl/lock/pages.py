@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
@@ -15,7 +16,6 @@ from urllib.parse import urljoin
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.lock.index import IndexConfiguration
 from envdsl.lock.source import IndexSource
-from envdsl.model.lazy import dataclass
 from envdsl.redaction import public_url
 from envdsl.transport import CONNECT_TIMEOUT, READ_TIMEOUT, Retries, new_session, reason
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envdsl.errors import Diagnostic, EnvdslError
-from envdsl.model.lazy import dataclass
 from envdsl.store.treehash import Entry, Listing
 
 if TYPE_CHECKING:

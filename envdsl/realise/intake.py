@@ -16,10 +16,10 @@ import mmap
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from envdsl.graph.derivation import Unpack
-from envdsl.model.lazy import dataclass
 from envdsl.realise.inflate import expand
 from envdsl.realise.record import Row, check_complete, read_record
 from envdsl.realise.refusal import printable, refusal

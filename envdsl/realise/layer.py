@@ -13,13 +13,13 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envdsl.errors import Diagnostic
 from envdsl.graph.derivation import Layer, Unpack
 from envdsl.model.canonical import canonical_json
-from envdsl.model.lazy import dataclass
 from envdsl.realise import stdlib
 from envdsl.realise.collisions import Owner, Ownership, Waived, claim
 from envdsl.realise.libraries import Dynamic, borrow, read_dynamic

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from envdsl.model.canonical import canonical_json
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import PythonVersion
 from envdsl.store.store import Store, StorePath
 

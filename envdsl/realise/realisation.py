@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envdsl.errors import Diagnostic
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import LayerId
 
 

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -22,7 +22,6 @@ from envdsl.errors import EnvdslError
 from envdsl.graph.compile import Graph
 from envdsl.graph.derivation import Bytecode, Derivation, Layer, SourceTree, Unpack, WheelFile
 from envdsl.model.digest import store_hash
-from envdsl.model.lazy import dataclass
 from envdsl.model.names import PythonVersion
 from envdsl.realise.crew import Cancelled, Crew
 from envdsl.realise.layer import FACTS

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from envdsl.model.lazy import dataclass
 
 _ESCAPE = re.compile(r"\\(.)|\r\n?", re.DOTALL)
 _LINE_END = re.compile(r"\r\n?")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
-
-from envdsl.model.lazy import dataclass
 
 END = "$END"
 COMMENT = "COMMENT"

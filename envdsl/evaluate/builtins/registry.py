@@ -7,11 +7,10 @@ by a test, and a prompt can show the same texts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from envdsl.evaluate.values import Builtin, Value
-from envdsl.model.lazy import dataclass
 
 Implementation = Callable[..., Value]
 
