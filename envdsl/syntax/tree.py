@@ -6,24 +6,27 @@ server can work from the tree alone. Nodes are frozen, and compared by identity.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from envdsl.model.names import LayerKind
 from envdsl.model.span import Source, Span
-from envdsl.syntax.record import Record
 
 
-class Node(Record):
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
     span: Span
 
 
 # -- expressions ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Integer(Node):
     value: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class String(Node):
     """``"…"`` or ``''…''``: literal text with escapes and indentation already resolved, and ``${}`` parts."""
 
@@ -31,24 +34,28 @@ class String(Node):
     indented: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PathLiteral(Node):
     """``./x`` or ``../x``, as written: relative to the directory of the file that it stands in."""
 
     text: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Variable(Node):
     """A name; ``true``, ``false`` and ``null`` are names too, as in Nix."""
 
     name: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Name(Node):
     """A static attribute name: an identifier or a string without ``${}``."""
 
     text: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class DynamicName(Node):
     """``${e}`` or ``"a${e}"`` where an attribute name stands."""
 
@@ -58,6 +65,7 @@ class DynamicName(Node):
 AttributeName: TypeAlias = Name | DynamicName
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Select(Node):
     """``target.a.b`` and ``target.a.b or default``."""
 
@@ -66,6 +74,7 @@ class Select(Node):
     default: Expression | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class HasAttribute(Node):
     """``target ? a.b``."""
 
@@ -73,11 +82,13 @@ class HasAttribute(Node):
     path: tuple[AttributeName, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Apply(Node):
     function: Expression
     argument: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Field(Node):
     """One formal of a set pattern: ``name`` or ``name ? default``."""
 
@@ -85,6 +96,7 @@ class Field(Node):
     default: Expression | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Pattern(Node):
     """``{ a, b ? 1, ... }``, with ``bind`` for the name of ``p@{ … }`` or ``{ … }@p``."""
 
@@ -93,11 +105,13 @@ class Pattern(Node):
     bind: str | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Lambda(Node):
     parameter: Name | Pattern
     body: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Binding(Node):
     """``a.b = value;``."""
 
@@ -105,6 +119,7 @@ class Binding(Node):
     value: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Inherit(Node):
     """``inherit a b;`` or ``inherit (source) a b;``."""
 
@@ -112,31 +127,37 @@ class Inherit(Node):
     names: tuple[Name, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class AttributeSet(Node):
     bindings: tuple[Binding | Inherit, ...]
     recursive: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class ListLiteral(Node):
     items: tuple[Expression, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Let(Node):
     bindings: tuple[Binding | Inherit, ...]
     body: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class If(Node):
     condition: Expression
     then: Expression
     otherwise: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Assert(Node):
     condition: Expression
     body: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Unary(Node):
     """``operator`` is ``-`` or ``!``."""
 
@@ -144,6 +165,7 @@ class Unary(Node):
     operand: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Binary(Node):
     """``operator`` is one of ``++ // + - * / == != < <= > >= && || ->``."""
 
@@ -173,6 +195,7 @@ Expression: TypeAlias = (
 # -- declarations --------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Import(Node):
     """``import "lib/common.layer" as common;``; the path is relative to the importing file."""
 
@@ -180,6 +203,7 @@ class Import(Node):
     alias: Name
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LetDeclaration(Node):
     """``let name = value;``: exactly one binding."""
 
@@ -187,6 +211,7 @@ class LetDeclaration(Node):
     value: Expression
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LayerDeclaration(Node):
     """``base name { … }``, ``x name on base { … }``, ``iso name { … }``.
 
@@ -201,6 +226,7 @@ class LayerDeclaration(Node):
     body: AttributeSet
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class For(Node):
     """``for (variable in items) { declarations }``."""
 
@@ -212,13 +238,15 @@ class For(Node):
 Declaration: TypeAlias = Import | LetDeclaration | LayerDeclaration | For
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Comment(Node):
     """``# …`` to the end of the line or ``/* … */``, delimiters included."""
 
     text: str
 
 
-class File(Record):
+@dataclass(frozen=True, slots=True, eq=False)
+class File:
     """One parsed ``.layer`` file; the output of the room ``syntax``."""
 
     source: Source
