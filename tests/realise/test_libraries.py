@@ -164,7 +164,9 @@ def compiler(tmp_path: Path) -> Compiler:
     return Compiler(tmp_path / "compiled")
 
 
-def wheels(directory: Path, compiler: Compiler, *, old: bool = False) -> tuple[Path, Path]:
+def wheels(
+    directory: Path, compiler: Compiler, *, old: bool = False, tag: str = "py3-none-linux_x86_64"
+) -> tuple[Path, Path]:
     """A base wheel with a library and a module, and an x wheel whose module needs that library by way of another."""
     library = compiler("libstep-1a2b.so.1", LIBRARY)
     wrapper = compiler("libwrap.so", WRAPPER, "libstep-1a2b.so.1", rpath="$ORIGIN/../../ground.libs", old=old)
@@ -191,10 +193,10 @@ def wheels(directory: Path, compiler: Compiler, *, old: bool = False) -> tuple[P
             "ground/lib/libwrap.so": wrapper,
             "ground.libs/libstep-1a2b.so.1": library,
         },
-        tag="py3-none-linux_x86_64",
+        tag=tag,
     )
     files = {"over/__init__.py": "from over._over import count\n", "over/_over.so": over}
-    return base, make_wheel(directory, "over", "1.0", files=files, tag="py3-none-linux_x86_64")
+    return base, make_wheel(directory, "over", "1.0", files=files, tag=tag)
 
 
 def imported(*layers: Path) -> str:
