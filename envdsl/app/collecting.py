@@ -74,9 +74,10 @@ def why_alive(project: Project, wanted: str) -> Reasons:
     from envdsl.store.roots import Root
     from envdsl.store.why import why_alive as ask
 
-    store, roots = project.store, dict[str, str]()
-    with suppress(EnvdslError):
-        roots = {name: layer.key for name, layer in locked_graph(project).layers.items()}
+    store, graph = project.store, None
+    with suppress(EnvdslError):  # as gc would do first; what is asked for may be of no project
+        graph = register_locked(project) if store.writable else locked_graph(project)
+    roots = {name: layer.key for name, layer in graph.layers.items()} if graph is not None else {}
     wanted = roots.get(wanted, wanted)
     with suppress(ValueError):
         wanted = store.layout.layer_path(LayerId.parse(wanted))
