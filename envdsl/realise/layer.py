@@ -22,7 +22,8 @@ from envdsl.graph.derivation import Layer, Unpack
 from envdsl.model.canonical import canonical_json
 from envdsl.realise import stdlib
 from envdsl.realise.collisions import Owner, Ownership, Waived, claim
-from envdsl.realise.libraries import Dynamic, borrow, read_dynamic
+from envdsl.realise.dynamic import Dynamic, read_dynamic
+from envdsl.realise.libraries import borrow
 from envdsl.realise.writer import TreeWriter
 from envdsl.store.layout import Layout
 from envdsl.store.tree import DIRECTORY_MODE, MTIME, file_mode

@@ -20,24 +20,14 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from posixpath import dirname, normpath
-from typing import Any, NamedTuple
 
+from envdsl.realise.dynamic import Dynamic
 from envdsl.store.treehash import Entry
 
 _SHARED = re.compile(r"[^/]+\.so(?:\.[0-9A-Za-z_.-]+)?")
 _LIBRARY = re.compile(r"lib[^/]*\.so(?:\.[0-9A-Za-z_.-]+)?")
 _ORIGIN = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
-_MAGIC = b"\x7fELF"
-
-
-class Dynamic(NamedTuple):
-    """What the dynamic section of an ELF file says about others: names, and directories as they are spelled."""
-
-    needed: tuple[str, ...]
-    runpath: tuple[str, ...]
-    rpath: tuple[str, ...]
 
 
 def is_shared(path: str) -> bool:
@@ -138,35 +128,3 @@ def _resolved(entries: Iterable[str], path: str) -> Iterator[str]:
         place = normpath(f"{dirname(path) or '.'}/{entry[match.end() :]}")
         if place != ".." and not place.startswith("../"):
             yield "" if place == "." else place
-
-
-def read_dynamic(path: Path) -> Dynamic | None:
-    """The dynamic section of the file at ``path``; None where there is none that can be read.
-
-    Raises OSError. A damaged file is its wheel's affair: it cannot be loaded, wherever the rest stands.
-    """
-    with path.open("rb") as file:
-        if file.read(4) != _MAGIC:
-            return None
-        from elftools.elf.elffile import ELFFile
-
-        file.seek(0)
-        try:
-            # Tags get an attribute named after their kind when they are read, which no type says.
-            section: Any = next(ELFFile(file).iter_segments("PT_DYNAMIC"), None)
-            if section is None:
-                return None
-            needed: list[str] = []
-            paths: dict[str, list[str]] = {"DT_RUNPATH": [], "DT_RPATH": []}
-            for tag in section.iter_tags():
-                if tag.entry.d_tag == "DT_NEEDED":
-                    needed.append(tag.needed)
-                elif tag.entry.d_tag == "DT_RUNPATH":
-                    paths["DT_RUNPATH"] += tag.runpath.split(":")
-                elif tag.entry.d_tag == "DT_RPATH":
-                    paths["DT_RPATH"] += tag.rpath.split(":")
-        except OSError:
-            raise
-        except Exception:  # the parser's many, on bytes that a stranger chose
-            return None
-    return Dynamic(tuple(needed), *(tuple(filter(None, found)) for found in paths.values()))

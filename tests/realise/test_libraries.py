@@ -15,8 +15,9 @@ import pytest
 from envdsl.graph.derivation import Layer
 from envdsl.model.names import LayerKind
 from envdsl.realise.collisions import Owner
+from envdsl.realise.dynamic import Dynamic, read_dynamic
 from envdsl.realise.layer import Part, link_layer
-from envdsl.realise.libraries import Dynamic, borrow, read_dynamic
+from envdsl.realise.libraries import borrow
 from envdsl.realise.scheduler import realise
 from envdsl.reporter import Reporter
 from envdsl.store.store import Store
@@ -120,6 +121,20 @@ def test_nothing_is_read_where_there_is_nothing_to_find() -> None:
 def test_a_file_without_a_dynamic_section_says_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.so").write_bytes(content)
     assert read_dynamic(tmp_path / "a.so") is None
+
+
+def test_pyelftools_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quick reader of common files against the library, on the extension modules that are installed here."""
+    places = [Path(entry) for entry in sys.path if entry.endswith(("lib-dynload", "site-packages"))]
+    files = [path for place in places for path in sorted(place.rglob("*.so*"))[:60] if path.is_file()]
+    quick = [read_dynamic(path) for path in files]
+
+    def refuse(file: object) -> Dynamic | None:
+        raise ValueError
+
+    monkeypatch.setattr("envdsl.realise.dynamic._read", refuse)
+    assert [read_dynamic(path) for path in files] == quick
+    assert any(dynamic and dynamic.needed for dynamic in quick)
 
 
 LIBRARY = "static int count; int take_step(void) { return ++count; }\n"
