@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from envdsl.graph.derivation import Unpack
 from envdsl.realise.inflate import expand
 from envdsl.realise.record import Row, check_complete, read_record
 from envdsl.realise.refusal import printable, refusal
-from envdsl.realise.scripts import EntryPoint, read_entry_points
 from envdsl.realise.zipdirectory import Buffer
 from envdsl.realise.zipreader import Member, read_members
 
@@ -34,6 +34,15 @@ _HASH_BLOCK = 8 << 20
 # Names that would stand before the interpreter, or before what a sandbox calls itself by, on PATH.
 _INTERPRETER = re.compile(r"(?:python|pythonw|pypy)[0-9.]*[a-z]?(?:\.exe)?|env|sh", re.IGNORECASE)
 _SCRIPT_NAME = re.compile(r"[A-Za-z0-9_.+@-][A-Za-z0-9_.+@ -]{0,199}")
+
+
+class EntryPoint(NamedTuple):
+    """A script to generate: ``name`` calls ``module:attribute``."""
+
+    name: str
+    module: str
+    attribute: str
+    section: str
 
 
 @dataclass(frozen=True)
@@ -229,10 +238,14 @@ def _check_wheel_version(fields: Mapping[str, str], wheel: str) -> tuple[str, ..
 
 
 def _entry_points(text: str, wheel: str) -> tuple[EntryPoint, ...]:
+    from installer.utils import parse_entrypoints
+
     try:
-        points = list(read_entry_points(text))
-    except Exception as error:  # configparser's many
-        raise refusal(wheel, "entry-point-malformed", f"entry_points.txt cannot be read: {error}") from None
+        points = [EntryPoint(*point) for point in parse_entrypoints(text)]
+    except Exception as error:  # configparser's many, and assertions
+        raise refusal(
+            wheel, "entry-point-malformed", f"entry_points.txt cannot be read: {error or 'no attribute'}"
+        ) from None
     for point in points:
         check_script_name(point.name, wheel)
     return tuple(sorted(set(points)))

@@ -1,6 +1,6 @@
 """RECORD: the list of a wheel's files with their hashes (PEP 376, PEP 427 and the packaging specifications).
 
-Read here, strictly, and written as ``installer`` writes it (`tests/realise/test_differential.py`).
+Read here, strictly; written by ``installer``.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 from binascii import b2a_base64
 from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
-from operator import itemgetter
 from typing import NamedTuple
 
 from envdsl.errors import EnvdslError
@@ -106,18 +104,17 @@ def encode(digest: bytes) -> str:
 def write_record(files: Iterable[Written], record: str) -> bytes:
     """The RECORD of an unpacked distribution. Paths of ``files`` and ``record`` itself are relative to the
     output; the rows that are written are relative to its ``site-packages``."""
-    rows: list[tuple[str, str, str, int | str]] = []
-    for path, digest, size in sorted(files):
+    from installer.records import Hash, RecordEntry
+    from installer.utils import Scheme, construct_record_file
+
+    entries: list[tuple[Scheme, RecordEntry]] = []
+    for path, digest, size in sorted(files):  # installer sorts by path alone, which two schemes can have in common
         head, _, rest = path.partition("/")
-        place, prefix = (rest, "") if head == "site-packages" else (path, "../")
-        rows.append((place, prefix, f"sha256={digest}", size))
-    rows.append((record.removeprefix("site-packages/"), "", "", ""))
-    rows.sort(key=itemgetter(0))
-    text = StringIO(newline="")
-    write = csv.writer(text, lineterminator="\n").writerow
-    for place, prefix, digest, length in rows:
-        write((prefix + place, digest, length))
-    return text.getvalue().encode()
+        scheme, path = ("purelib", rest) if head == "site-packages" else ("data", path)
+        entries.append((Scheme(scheme), RecordEntry(path, Hash("sha256", digest), size)))
+    entries.append((Scheme("purelib"), RecordEntry(record.removeprefix("site-packages/"), None, None)))
+    with construct_record_file(entries, lambda scheme: "../" if scheme == "data" else None) as stream:
+        return stream.read()
 
 
 def _mismatch(wheel: str, name: str, rule: str, path: str, reason: str) -> EnvdslError:

@@ -124,6 +124,8 @@ class _Rebuilding:
                     self._failures[wheel.key] = EnvdslError(*(about or error.diagnostics))
 
     def _unpack(self, unpack: Unpack) -> None:
+        import installer  # noqa: F401 (before the threads, as the scheduler does)
+
         crew = Crew(self._jobs)
         for error in crew.run([lambda: self._steps.unpack(unpack, crew)]):
             raise error

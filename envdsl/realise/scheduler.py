@@ -177,6 +177,10 @@ class _Run:
         )
 
     def _unpack(self, unpacks: Sequence[Unpack]) -> None:
+        # Before the threads: two that begin with different parts of a package whose parts import each other can both
+        # be shown one that is half done (importlib breaks the deadlock that way).
+        import installer  # noqa: F401
+
         crew = Crew(self._jobs)
         with self._reporter.task("Unpacking", sum(unpack.wheel.size for unpack in unpacks), "B") as task:
 

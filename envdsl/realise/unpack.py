@@ -19,12 +19,13 @@ from envdsl.realise.inflate import STREAM_FROM, expand, stream
 from envdsl.realise.intake import Intake
 from envdsl.realise.placement import Placed, place
 from envdsl.realise.record import Row, Written, encode, mismatch, write_record
-from envdsl.realise.scripts import script, with_shebang
+from envdsl.realise.refusal import refusal
 from envdsl.realise.writer import TreeWriter
 from envdsl.realise.zipdirectory import DEFLATED, STORED
 from envdsl.store.treehash import Listing
 
 INSTALLER = b"envdsl\n"
+SHEBANG = b"#!/usr/bin/env python3\n"
 # A batch is a few milliseconds of work: enough to make handing it over cheap, too little to wait for.
 _BATCH_BYTES = 4 << 20
 _BATCH_FILES = 48
@@ -109,9 +110,25 @@ class Unpacking:
 
     def _generated(self) -> Iterator[tuple[str, bytes]]:
         intake = self._intake
-        for point in intake.entry_points:
-            yield f"bin/{point.name}", script(point)
+        if intake.entry_points:
+            from installer.scripts import Script
+
+            for name, module, attribute, section in intake.entry_points:
+                try:
+                    _, content = Script(name, module, attribute, section).generate("python", "posix")  # type: ignore[arg-type]
+                except ValueError as error:
+                    raise refusal(intake.filename, "entry-point-malformed", str(error), member=name) from None
+                yield f"bin/{name}", bytes(with_shebang(content))
         yield f"site-packages/{intake.dist_info}/INSTALLER", INSTALLER
+
+
+def with_shebang(script: bytes | bytearray) -> bytes | bytearray:
+    """``script`` with a first line ``#!python…`` replaced by one that finds ``python3`` on PATH, as the sandbox
+    sets it: with the place of an interpreter in it the output would not be the same everywhere."""
+    if not script.startswith(b"#!python"):
+        return script
+    _, _, rest = script.partition(b"\n")
+    return SHEBANG + rest
 
 
 def _batches(placed: list[Placed]) -> Iterator[list[Placed]]:

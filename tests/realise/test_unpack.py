@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from envdsl.realise.scripts import with_shebang
+from envdsl.realise.unpack import with_shebang
 from envdsl.store.treehash import scan
 from tests.realise.building import altered, unpacked
 from tests.wheels import make_wheel
