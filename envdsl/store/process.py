@@ -100,7 +100,7 @@ def leased_keys(tmp: Path) -> set[str]:
     keys: set[str] = set()
     for directory in _process_directories(tmp):
         if not _is_dead(directory):
-            for lease in directory.glob("lease-*"):
+            for lease in _leases(directory):
                 with suppress(FileNotFoundError):
                     keys.update(lease.read_text("ascii").split())
     return keys
@@ -109,6 +109,13 @@ def leased_keys(tmp: Path) -> set[str]:
 def dead_directories(tmp: Path) -> list[Path]:
     """The directories of processes that are gone. To be called with the gate held alone."""
     return [directory for directory in _process_directories(tmp) if _is_dead(directory)]
+
+
+def _leases(directory: Path) -> list[Path]:
+    try:
+        return [place for place in directory.iterdir() if place.name.startswith("lease-")]
+    except FileNotFoundError:  # its process has just ended
+        return []
 
 
 def _process_directories(tmp: Path) -> list[Path]:

