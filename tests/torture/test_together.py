@@ -89,6 +89,7 @@ def whole(root: Path) -> None:
 def test_builds_launches_gc_and_verify_run_together(memory: Path) -> None:
     """Issue 3.5: no valid path is lost, and no running sandbox's layer is collected. Minutes with ENVDSL_TORTURE=1."""
     results = run("together", memory, SECONDS)
+    print(*results, sep="\n")
     rounds = Counter(result["role"] for result in results if result["rounds"] > 0)
     assert rounds == {"builds": 2, "launches": 2, "collects": 2, "verifies": 1}, results
     assert sum(result.get("collected", 0) for result in results) > 0, results
