@@ -256,7 +256,8 @@ def listing(project: Project) -> tuple[ListedLayer, ...]:
     known = {row.path for row in rows}
     for stored in project.store.paths("layer"):
         place = str(project.store.layout.absolute(stored.path))
-        if place not in known:
+        # A row whose directory somebody removed by hand: the next build or gc notices, and there is nothing to list.
+        if place not in known and Path(place, "layer.json").exists():
             rows.append(_undeclared(place))
     return tuple(rows)
 

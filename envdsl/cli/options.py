@@ -77,11 +77,13 @@ def complete_sessions(ctx: click.Context, _parameter: click.Parameter, incomplet
     from envdsl.app.project import Project
     from envdsl.errors import EnvdslError
     from envdsl.reporter import Reporter
+    from envdsl.session import bindings
+    from envdsl.store.layout import Layout
 
     try:
         directory = ctx.params.get("directory") or Path.cwd()
         project = Project.find(directory, store=ctx.params.get("store"), reporter=Reporter())
-        names = sorted(entry.name for entry in (project.config.store / "sessions").iterdir())
+        names = bindings.names(Layout(project.config.store))
     except (EnvdslError, OSError):
         return []
     return [name for name in names if name.startswith(incomplete)]

@@ -18,7 +18,7 @@ import select
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +75,6 @@ class Compiler:
     def close(self) -> None:
         """End the workers, also in the middle of their work."""
         self._closing = True
-        self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for worker in self._workers:
                 worker.kill()
@@ -95,13 +94,21 @@ class Compiler:
         crashed: list[str] = []
 
         def work(batch: Sequence[Entry]) -> None:
+            if self._closing:  # what waits in the pool ends here: futures that a pool drops are never done
+                raise Cancelled
             for entry, pyc in self._compile(unpacked, batch):
                 if pyc:
                     writer.write(self._target(entry.path), pyc)
                 else:
                     (skipped if pyc is not None else crashed).append(entry.path)
 
-        futures = [self._pool.submit(work, batch) for batch in _batches(filter(_is_source, sources))]
+        futures: list[Future[None]] = []
+        try:
+            for batch in _batches(filter(_is_source, sources)):
+                futures.append(self._pool.submit(work, batch))  # noqa: PERF401 (those before a refusal count)
+        except RuntimeError:  # the pool takes no more
+            if not self._closing:
+                raise
         wait(futures, return_when="FIRST_EXCEPTION")
         for future in futures:
             future.cancel()

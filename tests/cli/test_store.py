@@ -322,3 +322,13 @@ def test_doctor_says_when_a_session_is_broken(own_store: Path, run: Cli) -> None
     assert broken["status"] == "failed"
     assert "damaged" in json.dumps(broken)
     assert broken["remedy"]
+
+
+def test_ls_lists_the_rest_where_a_layer_was_removed_by_hand(own_store: Path, run: Cli) -> None:
+    import shutil
+
+    shutil.rmtree(run("path", "two").out.strip())
+    done = run("ls", "--json")
+    assert done.status == 0, done.err
+    states = {row["name"]: row["state"] for row in done.json["layers"] if row["name"]}
+    assert states == {"alone": "built", "core": "built", "one": "built", "two": "not built"}

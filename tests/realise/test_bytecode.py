@@ -7,6 +7,8 @@ import os
 import random
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.names import PythonVersion
 from envdsl.realise.bytecode import Compiled, Compiler
+from envdsl.realise.crew import Cancelled
 from envdsl.store.treehash import scan
 
 HERE = PythonVersion(sys.version_info.minor)
@@ -183,3 +186,26 @@ def test_no_worker_outlives_its_compiler(tmp_path: Path) -> None:
         pid = worker._process.pid
         assert Path(f"/proc/{pid}").exists()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_an_interrupted_compilation_ends(tmp_path: Path) -> None:
+    """Ctrl-C closes the compiler while others wait for its files: each of them hears of it."""
+    source = tree(tmp_path / "source", {f"site-packages/m{n}.py": "x = [" + "1, " * 20_000 + "]\n" for n in range(200)})
+    compiler = Compiler(EXECUTABLE, HERE, 2)
+    (tmp_path / "out").mkdir()
+    ended: list[type[BaseException] | None] = []
+
+    def compile_all() -> None:
+        try:
+            compiler.compile(source, scan(source), tmp_path / "out")
+        except BaseException as error:
+            ended.append(type(error))
+        else:
+            ended.append(None)
+
+    thread = threading.Thread(target=compile_all, daemon=True)
+    thread.start()
+    time.sleep(0.5)
+    compiler.close()
+    thread.join(20)
+    assert ended == [Cancelled]
