@@ -110,7 +110,7 @@ def _add(plan: Plan, name: str, entry: Entry, path: Iterable[str], report: Repor
 
 def _twice(path: Iterable[str], span: Span, first: Span) -> EvaluationError:
     failure = EvaluationError(
-        "eval-duplicate-attribute", f"'{'.'.join(path)}' is defined twice", span=span, hint="remove one of the two"
+        "eval-duplicate-attribute", f"`{'.'.join(path)}` is defined twice", span=span, hint="remove one of the two"
     )
     failure.note(Note("first defined here", first))
     return failure

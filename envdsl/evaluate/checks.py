@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from envdsl.errors import Note
 from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.findings import Findings
+from envdsl.evaluate.hints import for_list, for_platform, for_requirement
 from envdsl.evaluate.machine import Machine, expected
 from envdsl.evaluate.requirement import PACKAGE_NAME, Parsed, canonical_name, check_wheel_name, parse_requirement
 from envdsl.evaluate.spec import ProjectPath, Requirement, Waivers
@@ -57,7 +58,10 @@ class Place:
         """The results of ``check`` for each element of a list; a bad element hides none of the others."""
         items = self.machine.force(slot)
         if not isinstance(items, list):
-            raise expected(what, items)
+            failure = expected(what, items)
+            if isinstance(items, (str, PathValue)):
+                failure = EvaluationError("eval-type", failure.message, hint=for_list(items))
+            raise failure
         results: list[T] = []
         for item in items:
             with self.findings.attempt(self.machine, self.span, *self.trail):
@@ -107,7 +111,7 @@ def python(place: Place, slot: Slot) -> PythonVersion:
     except ValueError:
         version = None
     if version is None or not OLDEST_PYTHON <= version.minor <= NEWEST_PYTHON:
-        failure = EvaluationError("eval-python", f"'{value}' is not a Python version to build for", hint=hint)
+        failure = EvaluationError("eval-python", f"`{value}` is not a Python version to build for", hint=hint)
         raise failure.at(value.span) if isinstance(value, Text) else failure
     return version
 
@@ -127,7 +131,7 @@ def exclude_newer(place: Place, slot: Slot) -> str:
         else:
             return stripped.upper()
     failure = _bad(
-        f"'{value}' is neither a date nor an age",
+        f"`{value}` is neither a date nor an age",
         'write "2026-01-31", "2026-01-31T12:00:00Z", or an age such as "7 days"',
     )
     raise failure.at(value.span) if isinstance(value, Text) else failure
@@ -150,9 +154,7 @@ def _platform(place: Place, value: Value) -> Platform | None:
     try:
         return Platform.parse(name)
     except ValueError:
-        near = did_you_mean(name, ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "musllinux_1_2_x86_64"))
-        hint = near or 'a platform is spelled "manylinux_2_28_x86_64": libc, its version, machine'
-        place.refuse(_bad(f"'{name}' is not a Linux platform tag", hint), value)
+        place.refuse(_bad(f"`{name}` is not a platform tag that layers can be for", for_platform(name)), value)
         return None
 
 
@@ -180,17 +182,19 @@ def _requirement(place: Place, value: Value) -> tuple[Parsed, Requirement] | Non
         return None
     parsed = parse_requirement(written)
     if isinstance(parsed, str):
-        hint = 'a requirement is a name, and what it may be: "pandas[excel]>=2.2"'
         place.refuse(
-            EvaluationError("eval-requirement", f"'{written}' is not a requirement: {parsed}", hint=hint), value
+            EvaluationError(
+                "eval-requirement", f"`{written}` is not a requirement: {parsed}", hint=for_requirement(written)
+            ),
+            value,
         )
         return None
     if parsed.url:
         place.refuse(
             EvaluationError(
                 "eval-requirement-url",
-                f"the requirement '{parsed.name}' names a place to download from",
-                hint="wheels come from an index; a wheel of your own goes into 'wheels', code into 'sources'",
+                f"the requirement `{parsed.name}` names a place to download from",
+                hint="wheels come from an index; a wheel of your own goes into `wheels`, code into `sources`",
             ),
             value,
         )
@@ -204,8 +208,8 @@ def _constraint(place: Place, value: Value) -> tuple[Parsed, Requirement] | None
         place.refuse(
             EvaluationError(
                 "eval-requirement",
-                f"the constraint '{found[1].text}' has extras",
-                hint="a constraint limits versions; ask for extras in 'packages'",
+                f"the constraint `{found[1].text}` has extras",
+                hint="a constraint limits versions; ask for extras in `packages`",
             ),
             value,
         )
@@ -222,7 +226,7 @@ def _package_name(place: Place, value: Value) -> str | None:
     if name is None:
         return None
     if PACKAGE_NAME.fullmatch(name) is None:
-        place.refuse(_bad(f"'{name}' is not the name of a package", "write the name alone, without a version"), value)
+        place.refuse(_bad(f"`{name}` is not the name of a package", "write the name alone, without a version"), value)
         return None
     return canonical_name(name)
 
@@ -236,9 +240,7 @@ def _module(place: Place, value: Value) -> str | None:
     if name is None:
         return None
     if not name.isascii() or not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
-        place.refuse(
-            _bad(f"'{name}' cannot be imported", 'write what stands after \'import\': "docx", "os.path"'), value
-        )
+        place.refuse(_bad(f"`{name}` cannot be imported", 'write what stands after `import`: "docx", "os.path"'), value)
         return None
     return name
 
@@ -253,7 +255,7 @@ def _index(place: Place, value: Value) -> str | None:
         return None
     if _INDEX.fullmatch(name) is None:
         place.refuse(
-            _bad(f"'{name}' is not the name of an index", "write its name in envdsl.toml, not its address"), value
+            _bad(f"`{name}` is not the name of an index", "write its name in envdsl.toml, not its address"), value
         )
         return None
     return name
@@ -272,11 +274,11 @@ def _wheel(place: Place, value: Value) -> ProjectPath | None:
         return None
     files = place.machine.files
     if not files.exists(path) or files.is_dir(path):
-        place.refuse(_bad(f"there is no file '{path}' in the project"))
+        place.refuse(_bad(f"there is no file `{path}` in the project"))
         return None
     problem = check_wheel_name(path.rpartition("/")[2])
     if problem is not None:
-        place.refuse(_bad(f"'{path}' is not named like a wheel: {problem}"))
+        place.refuse(_bad(f"`{path}` is not named like a wheel: {problem}"))
         return None
     return ProjectPath(path, place.span)
 
@@ -290,7 +292,7 @@ def _source(place: Place, value: Value) -> ProjectPath | None:
     if path is None:
         return None
     if not place.machine.files.is_dir(path):
-        place.refuse(_bad(f"there is no directory '{path}' in the project"))
+        place.refuse(_bad(f"there is no directory `{path}` in the project"))
         return None
     return ProjectPath(path, place.span)
 
@@ -314,17 +316,17 @@ def environment(place: Place, slot: Slot) -> tuple[tuple[str, str], ...]:
         with place.findings.attempt(place.machine, place.span, *place.trail):
             value = place.machine.force(attributes[name])
             if not isinstance(value, str):
-                hint = "write it in quotes, or use 'toString'" if isinstance(value, (int, bool)) else None
+                hint = "write it in quotes, or use `toString`" if isinstance(value, (int, bool)) else None
                 raise EvaluationError(
-                    "eval-type", f"'{name}' must be a string, but is {with_article(value)}", hint=hint
+                    "eval-type", f"`{name}` must be a string, but is {with_article(value)}", hint=hint
                 )
             where = value.span if isinstance(value, Text) else place.span
             if _VARIABLE.fullmatch(name) is None:
-                raise _bad(f"'{name}' is not a name for an environment variable").at(where)
+                raise _bad(f"`{name}` is not a name for an environment variable").at(where)
             if name in RESERVED_VARIABLES:
-                raise _bad(f"'{name}' is set by the sandbox itself; a layer cannot change it").at(where)
+                raise _bad(f"`{name}` is set by the sandbox itself; a layer cannot change it").at(where)
             if "\0" in value:
-                raise _bad(f"the value of '{name}' holds a NUL character").at(where)
+                raise _bad(f"the value of `{name}` holds a NUL character").at(where)
             found.append((name, str(value)))
     return tuple(found)
 
@@ -338,7 +340,7 @@ def waivers(place: Place, slot: Slot) -> Waivers:
         place.refuse(
             EvaluationError(
                 "eval-unknown-attribute",
-                f"'allow' has no attribute '{name}'",
+                f"`allow` has no attribute `{name}`",
                 hint=did_you_mean(name, _WAIVERS) or f"it has {' and '.join(_WAIVERS)}",
             )
         )
@@ -352,7 +354,7 @@ def _pattern(place: Place, value: Value) -> str | None:
     if pattern is None:
         return None
     if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
-        place.refuse(_bad(f"'{pattern}' is not a path pattern", 'relative to the layer, such as "bin/*"'), value)
+        place.refuse(_bad(f"`{pattern}` is not a path pattern", 'relative to the layer, such as "bin/*"'), value)
         return None
     return pattern
 

@@ -96,7 +96,7 @@ class Declarations:
         if first is not None:
             failure = EvaluationError(
                 "eval-duplicate-layer",
-                f"two layers are called '{layer.name}'",
+                f"two layers are called `{layer.name}`",
                 span=layer.span,
                 hint="names are unique in a project; rename one of the two",
             )
@@ -192,7 +192,7 @@ class _Block:
                 return lambda frame: namespace.slots
             return lambda frame: Thunk(_unknown, frame)
         name = declaration.name
-        origin = Note(f"while evaluating '{name.text}'", name.span)
+        origin = Note(f"while evaluating `{name.text}`", name.span)
         return self._compiler.maker(declaration.value, scope, growing=True, name=name.text, origin=origin)
 
     def _loop(self, loop: tree.For, scope: Scope, aliases: Aliases) -> Run:
@@ -214,7 +214,7 @@ class _Block:
             for slot in value:
                 machine.charge(1)
                 shown = f" {describe(slot)}" if isinstance(slot, (str, int)) else " one of the list"
-                turn = Note(f"in the turn of the loop where '{loop.variable.text}' is{shown}", loop.variable.span)
+                turn = Note(f"in the turn of the loop where `{loop.variable.text}` is{shown}", loop.variable.span)
                 run([frame, slot], (turn, *trail))
 
         return run_all
@@ -239,7 +239,7 @@ class _Block:
             if not isinstance(name, str) or LAYER_NAME.fullmatch(name) is None:
                 self._declarations.refuse(_bad_name(name, span), trail)
                 return
-            inside = Note(f"in the layer '{name}'", span)
+            inside = Note(f"in the layer `{name}`", span)
             base = None if find_base is None else find_base(frame, (inside, *trail))
             known, attributes = self._declarations.attempt(code, frame, layer.body.span, (inside, *trail))
             self._declarations.declare(
@@ -276,7 +276,7 @@ class _Block:
             namespace = aliases.get(text)
             if namespace is None:
                 self._findings.failed(
-                    EvaluationError("eval-undefined-name", f"no import is called '{text}'", span=part.span)
+                    EvaluationError("eval-undefined-name", f"no import is called `{text}`", span=part.span)
                 )
             if namespace is None or not namespace.whole:
                 base = None
@@ -298,7 +298,7 @@ def _unknown(frame: Frame) -> Value:
 
 def _twice(name: tree.Name, first: Span) -> EvaluationError:
     failure = EvaluationError(
-        "eval-duplicate-name", f"'{name.text}' is defined twice", span=name.span, hint="remove or rename one of the two"
+        "eval-duplicate-name", f"`{name.text}` is defined twice", span=name.span, hint="remove or rename one of the two"
     )
     failure.note(Note("first defined here", first))
     return failure
@@ -309,5 +309,5 @@ def _bad_name(name: Value, span: Span) -> EvaluationError:
         "eval-layer-name",
         f"a layer cannot be called {describe(name)}",
         span=span,
-        hint="a name has up to 100 letters, digits, '-' and '_', and begins with a letter or digit",
+        hint="a name has up to 100 letters, digits, `-` and `_`, and begins with a letter or digit",
     )

@@ -34,7 +34,7 @@ class Files:
             raise EvaluationError(finding.code, finding.message, hint=finding.hint) from None
         if len(data) > self._limits.file:
             raise EvaluationError(
-                "eval-file-too-large", f"'{path}' is too large to read: more than {self._limits.file // 2**20} MiB"
+                "eval-file-too-large", f"`{path}` is too large to read: more than {self._limits.file // 2**20} MiB"
             )
         self._total += len(data)
         if self._total > self._limits.read:
@@ -62,14 +62,14 @@ def resolve(directory: str, written: str) -> str:
     if written.startswith("/"):
         raise EvaluationError(
             "eval-path-outside-project",
-            f"'{written}' is an absolute path",
+            f"`{written}` is an absolute path",
             hint="paths in layer files are relative to the file that they stand in",
         )
     path = posixpath.normpath(posixpath.join(directory, written))
     if path == ".." or path.startswith("../"):
         raise EvaluationError(
             "eval-path-outside-project",
-            f"'{written}' leads out of the project",
+            f"`{written}` leads out of the project",
             hint="layer files read inside the project only; copy the file there",
         )
     return path

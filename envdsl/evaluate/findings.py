@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from envdsl.errors import Diagnostic, EnvdslError, Note
+from envdsl.errors import Diagnostic, Note
 from envdsl.evaluate.failure import EvaluationError
 from envdsl.evaluate.machine import Machine
 from envdsl.model.span import Span
@@ -55,10 +55,9 @@ class Findings:
                 failure.reported = True
                 raise
 
-    def raise_if_any(self) -> None:
-        """Raises EnvdslError with all findings in order of place."""
-        if self._diagnostics:
-            raise EnvdslError(*sorted(self._diagnostics.values(), key=self._place))
+    def sorted(self) -> tuple[Diagnostic, ...]:
+        """All findings in order of place."""
+        return tuple(sorted(self._diagnostics.values(), key=self._place))
 
     def _place(self, diagnostic: Diagnostic) -> tuple[int, int]:
         if diagnostic.span is None:

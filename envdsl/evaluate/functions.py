@@ -29,7 +29,7 @@ def pattern_binder(
     """Makes the frame of a function's body from its argument; ``defaults`` are made in that frame itself."""
     fields = [(field.name, default) for field, default in zip(pattern.fields, defaults, strict=True)]
     known = frozenset(field.name for field in pattern.fields)
-    called = f"the function '{name}'" if name else "the function"
+    called = f"the function `{name}`" if name else "the function"
     where = f"the function is defined at {node.span}"
 
     def bind(frame: Frame, argument: Slot) -> Frame:
@@ -41,11 +41,11 @@ def pattern_binder(
             elif default is not None:
                 own.append(default(own))
             else:
-                raise EvaluationError("eval-missing-argument", f"{called} needs the argument '{formal}'", hint=where)
+                raise EvaluationError("eval-missing-argument", f"{called} needs the argument `{formal}`", hint=where)
         if not pattern.open and not given.keys() <= known:
             surplus = min(given.keys() - known)
             hint = did_you_mean(surplus, known) or where
-            raise EvaluationError("eval-unexpected-argument", f"{called} takes no argument '{surplus}'", hint=hint)
+            raise EvaluationError("eval-unexpected-argument", f"{called} takes no argument `{surplus}`", hint=hint)
         if pattern.bind is not None:
             own.append(argument)
         return own
@@ -63,7 +63,7 @@ def apply(machine: Machine, function: Code, makers: Sequence[Maker], span: Span)
                 value = machine.call(value, make(frame))
         except EvaluationError as failure:
             if type(callee) is Closure:
-                failure.note(Note(f"while calling '{callee.procedure.name or 'a function'}'", span))
+                failure.note(Note(f"while calling `{callee.procedure.name or 'a function'}`", span))
             raise failure.at(span) from None
         # A string made by a builtin comes from this call, as far as a reader of the file can tell.
         return Text.at(value, span) if type(value) is str else value

@@ -151,7 +151,7 @@ class Compiler:
 
     # -- names -------------------------------------------------------------------------------------
 
-    def _slot(self, name: str, span: Span, scope: Scope) -> Maker:
+    def _slot(self, name: str, span: Span, scope: Scope, *, in_list: bool = False) -> Maker:
         """Makes the slot that a variable holds."""
         match scope.lookup(name):
             case Constant(value):
@@ -159,7 +159,7 @@ class Compiler:
             case Local(depth, index):
                 return _reach(depth, index)
             case None:
-                self._report(undefined(name, span, scope))
+                self._report(undefined(name, span, scope, in_list=in_list))
                 poison = _raising(EvaluationError("eval-undefined-name", name, reported=True))
                 return lambda frame: Thunk(poison, frame)
 
@@ -217,7 +217,7 @@ class Compiler:
                 if not isinstance(name, str):
                     raise expected("a string as the name of an attribute", name, span=span)
                 if name in result:
-                    raise EvaluationError("eval-duplicate-attribute", f"'{name}' is defined twice", span=span)
+                    raise EvaluationError("eval-duplicate-attribute", f"`{name}` is defined twice", span=span)
                 result[str(name)] = make(frame)
             return result
 
@@ -239,7 +239,7 @@ class Compiler:
     def _entry(self, name: str, entry: Entry, outer: Scope, inner: Scope) -> tuple[Maker, bool]:
         """The maker of an attribute, and whether it is to be given the outer frame (a plain ``inherit`` is)."""
         growing = inner is not outer
-        note = Note(f"while evaluating '{name}'", entry.span)
+        note = Note(f"while evaluating `{name}`", entry.span)
         match entry:
             case Assigned(value=value):
                 return self.maker(value, inner, growing=growing, name=name, origin=note), False
@@ -304,7 +304,12 @@ class Compiler:
 
     def _list(self, node: tree.ListLiteral, scope: Scope) -> Code:
         machine = self._machine
-        makers = [self.maker(item, scope) for item in node.items]
+        makers = [
+            self._slot(item.name, item.span, scope, in_list=True)
+            if isinstance(item, tree.Variable)
+            else self.maker(item, scope)
+            for item in node.items
+        ]
         size = 8 * len(makers)
 
         def run(frame: Frame) -> Value:
@@ -376,10 +381,9 @@ def _reach(depth: int, index: int) -> Maker:
     return climb
 
 
-def undefined(name: str, span: Span, scope: Scope) -> EvaluationError:
-    return EvaluationError(
-        "eval-undefined-name",
-        f"the name '{name}' is not defined",
-        span=span,
-        hint=did_you_mean(name, set(scope.visible())),
-    )
+def undefined(name: str, span: Span, scope: Scope, *, in_list: bool = False) -> EvaluationError:
+    """``in_list``: it is an item of a list, most of which hold strings."""
+    hint = did_you_mean(name, set(scope.visible()))
+    if in_list and hint is None:
+        hint = f'if it is the name of a package or the like, quote it: "{name}"'
+    return EvaluationError("eval-undefined-name", f"the name `{name}` is not defined", span=span, hint=hint)

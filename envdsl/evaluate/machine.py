@@ -131,7 +131,7 @@ class Machine:
                     raise AssertionError(builtin.name)
         except EvaluationError as failure:
             if failure.code not in ("eval-throw", "eval-abort"):
-                failure.note(Note(f"while calling the builtin '{builtin.name}'", failure.span))
+                failure.note(Note(f"while calling the builtin `{builtin.name}`", failure.span))
             raise
         self.depth = depth
         return value
@@ -267,7 +267,7 @@ class Machine:
         value = self.force(slot)
         if isinstance(value, PathValue):
             return value
-        hint = "write it without quotes, beginning with './' or '../'" if isinstance(value, str) else None
+        hint = "write it without quotes, beginning with `./` or `../`" if isinstance(value, str) else None
         raise EvaluationError("eval-type", f"expected a path, but got {describe(value)}", hint=hint)
 
 
@@ -282,9 +282,9 @@ def not_a_function(value: Value) -> EvaluationError:
 def coercion(value: Value) -> EvaluationError:
     hint = None
     if value is None or isinstance(value, (int, list)):
-        hint = "use 'toString' to make a string of it"
+        hint = "use `toString` to make a string of it"
     elif isinstance(value, PathValue):
-        hint = "'toString' gives the path as text; it has no meaning outside of the project"
+        hint = "`toString` gives the path as text; it has no meaning outside of the project"
     return EvaluationError("eval-type", f"cannot make a string of {with_article(value)}", hint=hint)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from envdsl.errors import EnvdslError, Note
 from envdsl.evaluate.failure import EvaluationError
@@ -13,6 +14,9 @@ from envdsl.evaluate.findings import Findings
 from envdsl.model.span import Span
 from envdsl.syntax import tree
 from envdsl.syntax.parser import decode, parse_file
+
+Parse: TypeAlias = Callable[[str, bytes], tree.File]
+"""Path and bytes of a file to its tree. Raises EnvdslError."""
 
 _DEEPEST = 100  # imports within imports
 
@@ -35,9 +39,14 @@ class Module:
         return posixpath.dirname(self.path)
 
 
-def load(paths: Iterable[str], files: Files, findings: Findings) -> list[Module]:
+def parse(path: str, data: bytes) -> tree.File:
+    """The tree of a file's bytes. Raises EnvdslError."""
+    return parse_file(decode(path, data))
+
+
+def load(paths: Iterable[str], files: Files, findings: Findings, parse: Parse = parse) -> list[Module]:
     """The modules of ``paths`` and of all that they import, each once, after what it imports itself."""
-    loader = _Loader(files, findings)
+    loader = _Loader(files, findings, parse)
     for path in paths:
         findings.file(path)
     for path in paths:
@@ -49,8 +58,9 @@ def load(paths: Iterable[str], files: Files, findings: Findings) -> list[Module]
 
 
 class _Loader:
-    def __init__(self, files: Files, findings: Findings) -> None:
+    def __init__(self, files: Files, findings: Findings, parse: Parse) -> None:
         self._files = files
+        self._parse = parse
         self._findings = findings
         self._by_path: dict[str, Module] = {}
         self._open: list[tuple[str, Span | None]] = []  # the chain of imports that leads here
@@ -70,7 +80,7 @@ class _Loader:
         data = self._files.read(path)
         self._open.append((path, span))
         try:
-            module.parsed = parse_file(decode(path, data))
+            module.parsed = self._parse(path, data)
         except EnvdslError as error:
             for diagnostic in error.diagnostics:
                 self._findings.add(diagnostic)
@@ -93,12 +103,12 @@ class _Loader:
         chain = self._open[[opened for opened, _ in self._open].index(path) :]
         failure = EvaluationError(
             "eval-import-cycle",
-            f"'{path}' imports itself" if len(chain) == 1 else f"'{path}' imports itself by way of '{chain[-1][0]}'",
+            f"`{path}` imports itself" if len(chain) == 1 else f"`{path}` imports itself by way of `{chain[-1][0]}`",
             span=span,
             hint="move what both need into a third file",
         )
         for opened, importing in reversed(chain[1:]):
-            failure.note(Note(f"'{opened}' is imported here", importing))
+            failure.note(Note(f"`{opened}` is imported here", importing))
         return failure
 
 

@@ -100,8 +100,14 @@ def _integers(left: Value, right: Value) -> tuple[int, int]:
     return left, right
 
 
+_JOINED_OTHERWISE = ((list, "lists are joined by `++`"), (dict, "sets are joined by `//`"))
+
+
 def add(machine: Machine, left: Value, right: Value, span: Span | None) -> Value:
     """``+``: the left side decides whether it adds integers, extends a path, or joins strings."""
+    for kind, hint in _JOINED_OTHERWISE:
+        if isinstance(left, kind) and isinstance(right, kind):
+            raise EvaluationError("eval-type", f"cannot add {with_article(right)} to {with_article(left)}", hint=hint)
     if type(left) is int:
         if type(right) is not int:
             raise EvaluationError("eval-type", f"cannot add {with_article(right)} to an integer")

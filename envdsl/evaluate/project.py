@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from envdsl.evaluate.declarations import Declarations
-from envdsl.evaluate.failure import EvaluationError
-from envdsl.evaluate.files import Files
-from envdsl.evaluate.findings import Findings
+from envdsl.errors import EnvdslError
+from envdsl.evaluate.exploration import Exploration
 from envdsl.evaluate.limits import Limits
-from envdsl.evaluate.machine import Machine
-from envdsl.evaluate.modules import load
-from envdsl.evaluate.process import evaluating
 from envdsl.evaluate.reader import ProjectReader
-from envdsl.evaluate.spec import LayerSpec, Spec
-from envdsl.evaluate.validate import validate
+from envdsl.evaluate.spec import Spec
 from envdsl.model.names import DEFAULT_PLATFORMS, Platform
 
 
@@ -38,19 +32,7 @@ def evaluate(
     The same files give the same value: nothing else is looked at. Raises EnvdslError with all that is wrong,
     in order of place.
     """
-    limits = limits or Limits()
-    recorded = Files(reader, limits)
-    findings = Findings()
-    machine = Machine(limits, recorded, trace)
-    layers: dict[str, LayerSpec] = {}
-    try:
-        with evaluating(limits):
-            modules = load(files, recorded, findings)
-            declarations = Declarations(machine, findings)
-            for module in modules:
-                declarations.add(module)
-            layers = validate(declarations.layers, machine, findings, default_platforms, complete=declarations.complete)
-    except EvaluationError as failure:
-        findings.failed(failure)
-    findings.raise_if_any()
-    return Spec(layers, dict(sorted(recorded.inputs.items())))
+    explored = Exploration(files, reader, limits=limits, default_platforms=default_platforms, trace=trace)
+    if explored.diagnostics:
+        raise EnvdslError(*explored.diagnostics)
+    return Spec(explored.specs, explored.inputs)

@@ -36,7 +36,7 @@ class DirectoryReader:
         if resolved is None:
             raise EnvdslError.of(
                 "eval-path-outside-project",
-                f"'{path}' leads out of the project",
+                f"`{path}` leads out of the project",
                 hint="layer files read inside the project only; copy the file there",
             )
         try:
@@ -45,7 +45,7 @@ class DirectoryReader:
             raise _unreadable(path, error.strerror or str(error)) from None
         if len(data) > self._limit:
             raise EnvdslError.of(
-                "eval-file-too-large", f"'{path}' is too large to read: more than {self._limit // 2**20} MiB"
+                "eval-file-too-large", f"`{path}` is too large to read: more than {self._limit // 2**20} MiB"
             )
         return data
 
@@ -76,7 +76,7 @@ class DirectoryReader:
 
 
 def _unreadable(path: str, reason: str) -> EnvdslError:
-    return EnvdslError.of("eval-file-unreadable", f"cannot read '{path}': {reason}")
+    return EnvdslError.of("eval-file-unreadable", f"cannot read `{path}`: {reason}")
 
 
 class NoProject:
@@ -90,3 +90,18 @@ class NoProject:
 
     def is_dir(self, path: str) -> bool:
         return False
+
+
+class WithFile(DirectoryReader):
+    """The project with one more file in it."""
+
+    def __init__(self, root: Path, path: str, content: bytes) -> None:
+        super().__init__(root)
+        self._path = path
+        self._content = content
+
+    def read(self, path: str) -> bytes:
+        return self._content if path == self._path else super().read(path)
+
+    def exists(self, path: str) -> bool:
+        return path == self._path or super().exists(path)

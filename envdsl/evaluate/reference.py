@@ -47,7 +47,7 @@ def update(text: str) -> str:
         before, begin, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- end of {name} -->")
         if not begin or not end:
-            raise ValueError(f"no place for the part '{name}'")
+            raise ValueError(f"no place for the part `{name}`")
         text = f"{before}{begin}\n{make()}\n\n{end}{after}"
     return text
 

@@ -16,10 +16,10 @@ _COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 _HINTS = {
     "-r": "write it in the layer file: packages = readLines ./a.txt ++ readLines ./b.txt",
-    "-c": "use the attribute 'constraints' of the layer: constraints = readLines ./constraints.txt",
-    "-e": "a directory of your own code goes into the attribute 'sources' of the layer",
-    "-i": "the index is configuration: see envdsl.toml and the attribute 'index'",
-    "-f": "wheels of your own go into the attribute 'wheels' of the layer",
+    "-c": "use the attribute `constraints` of the layer: constraints = readLines ./constraints.txt",
+    "-e": "a directory of your own code goes into the attribute `sources` of the layer",
+    "-i": "the index is configuration: see envdsl.toml and the attribute `index`",
+    "-f": "wheels of your own go into the attribute `wheels` of the layer",
 }
 _LONG = {
     "--requirement": "-r",
@@ -72,7 +72,7 @@ def _finish(source: Source, text: str, begin: int, end: int, lines: list[Text]) 
             hint = _HINTS.get(_LONG.get(name, name[:2] if not name.startswith("--") else ""))
         raise EvaluationError(
             "eval-requirements-option",
-            f"'{name}' is an option of pip, not a requirement",
+            f"`{name}` is an option of pip, not a requirement",
             span=span,
             hint=hint or "remove it: a layer file has an attribute for what can be set",
         )

@@ -50,7 +50,12 @@ ATTRIBUTES: Final = {
             checks.requirements,
         ),
         Attribute("excludes", "list of names", "Packages to leave out, whoever needs them.", checks.package_names),
-        Attribute("wheels", "list of paths", "Wheel files of the project.", checks.wheels),
+        Attribute(
+            "wheels",
+            "list of paths",
+            "Wheel files of the project: where their distributions come from, if `packages` asks for these.",
+            checks.wheels,
+        ),
         Attribute(
             "sources", "list of paths", "Directories of the project to put on the module search path.", checks.sources
         ),

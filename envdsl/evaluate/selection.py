@@ -114,7 +114,7 @@ def _name(part: str | Code, span: Span, frame: Frame) -> str:
 def missing(name: str, value: dict[str, Slot], span: Span | None) -> EvaluationError:
     return EvaluationError(
         "eval-missing-attribute",
-        f"the set has no attribute '{name}'",
+        f"the set has no attribute `{name}`",
         span=span,
         hint=did_you_mean(name, value) or (_offer(value) if len(value) <= 8 else None),
     )

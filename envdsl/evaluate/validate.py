@@ -60,13 +60,13 @@ class _Validator:
                     layer,
                     EvaluationError(
                         "eval-unknown-attribute",
-                        f"a layer has no attribute '{name}'",
+                        f"a layer has no attribute `{name}`",
                         span=layer.names.get(name, layer.span),
                         hint=did_you_mean(name, ATTRIBUTES),
                     ),
                 )
                 continue
-            trail = (Note(f"while evaluating '{name}'", layer.names.get(name, layer.span)), *layer.trail)
+            trail = (Note(f"while evaluating `{name}`", layer.names.get(name, layer.span)), *layer.trail)
             place = Place(self._machine, self._findings, layer.values.get(name, layer.span), trail)
             with self._findings.attempt(self._machine, place.span, *trail):
                 fields[attribute.field] = attribute.check(place, layer.attributes[name])
@@ -80,7 +80,7 @@ class _Validator:
                 layer,
                 EvaluationError(
                     "eval-missing-attribute",
-                    f"the layer '{layer.name}' does not say which Python it is for",
+                    f"the layer `{layer.name}` does not say which Python it is for",
                     span=layer.span,
                     hint='add python = "3.12";',
                 ),
@@ -101,7 +101,7 @@ class _Validator:
                 layer,
                 EvaluationError(
                     "eval-base-mismatch",
-                    f"'{layer.name}' is for Python {python}, but its base '{base.name}' for {base.python}",
+                    f"`{layer.name}` is for Python {python}, but its base `{base.name}` for {base.python}",
                     span=layer.values.get("python", layer.span),
                     hint="leave the attribute out: an x layer has its base's",
                 ),
@@ -113,7 +113,7 @@ class _Validator:
                 layer,
                 EvaluationError(
                     "eval-base-mismatch",
-                    f"'{layer.name}' is for {', '.join(foreign)}, but its base '{base.name}' is not",
+                    f"`{layer.name}` is for {', '.join(foreign)}, but its base `{base.name}` is not",
                     span=layer.values.get("platforms", layer.span),
                     hint="leave the attribute out: an x layer has its base's",
                 ),
@@ -143,12 +143,12 @@ class _Validator:
                     for other in self._declared.values()
                     if other.kind is LayerKind.BASE and wanted.file in (None, other.file)
                 ]
-                where = "" if wanted.file is None else f" in '{wanted.file}'"
+                where = "" if wanted.file is None else f" in `{wanted.file}`"
                 self._refuse(
                     layer,
                     EvaluationError(
                         "eval-unknown-base",
-                        f"there is no base '{wanted.name}'{where}",
+                        f"there is no base `{wanted.name}`{where}",
                         span=wanted.span,
                         hint=did_you_mean(wanted.name, known),
                     ),
@@ -157,11 +157,11 @@ class _Validator:
         if found.kind is not LayerKind.BASE:
             failure = EvaluationError(
                 "eval-not-a-base",
-                f"'{found.name}' is an {found.kind} layer; an x layer stands on a base",
+                f"`{found.name}` is an {found.kind} layer; an x layer stands on a base",
                 span=wanted.span,
-                hint=None if found.base is None else f"did you mean its base, '{found.base.name}'?",
+                hint=None if found.base is None else f"did you mean its base, `{found.base.name}`?",
             )
-            failure.note(Note(f"'{found.name}' is declared here", found.span))
+            failure.note(Note(f"`{found.name}` is declared here", found.span))
             self._refuse(layer, failure)
             return None
         return found.name

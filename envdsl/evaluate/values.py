@@ -165,4 +165,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     import difflib
 
     near = difflib.get_close_matches(name, sorted(other for other in known if len(other) <= 100), n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else None
+    return f"did you mean `{near[0]}`?" if near else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from envdsl.errors import Diagnostic
 from envdsl.model.span import Source, Span
 from envdsl.syntax.automaton import STACK_LIMIT, TOKEN_LIMIT, Automaton, LimitExceeded, Token, Unexpected
@@ -11,6 +13,8 @@ from envdsl.syntax.explain import explain
 from envdsl.syntax.recovery import declaration_height, next_head, recover
 from envdsl.syntax.tables import END
 
+# What git writes around the sides of a conflict (git-merge(1), "How conflicts are presented"), on lines of their own.
+_MARKER = re.compile(r"^(?:<{7}|\|{7}|={7}|>{7})(?=\s|\Z)", re.MULTILINE)
 _ATTEMPTS = 2 * ERROR_LIMIT  # some errors are not worth a word of their own
 
 
@@ -28,12 +32,29 @@ def diagnose(
         if isinstance(failure, LimitExceeded):
             errors.append(_limit(builder.source, failure))
             break
+        if (conflict := _merge_conflict(builder.source, failure.token)) is not None:
+            errors.append(conflict)  # what follows is two texts in one, of which nothing sensible can be said
+            break
         if not _explain_one(automaton, failure.token, builder, errors):
             break
         failure = _go_on(automaton)
     errors += builder.diagnostics
     errors.sort(key=lambda diagnostic: diagnostic.span.start if diagnostic.span else 0)
     return errors[:ERROR_LIMIT]
+
+
+def _merge_conflict(source: Source, token: Token) -> Diagnostic | None:
+    """The conflict that git left in a text, at its first marker, if ``token`` stands in the line of any marker."""
+    line = source.text.rfind("\n", 0, token.start) + 1
+    first = _MARKER.search(source.text)
+    if first is None or _MARKER.match(source.text, line) is None:
+        return None
+    return Diagnostic(
+        "syntax-merge-conflict",
+        "the file holds the conflict of a merge",
+        Span(source, first.start(), first.end()),
+        hint="keep what is right of both sides, and remove the lines with `<<<<<<<`, `=======` and `>>>>>>>`",
+    )
 
 
 def _go_on(automaton: Automaton) -> Unexpected | LimitExceeded | None:

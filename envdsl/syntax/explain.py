@@ -160,10 +160,12 @@ def _declaration_head(it: Situation) -> Diagnostic | None:
             'write `import "file.layer" as name;`',
         )
     if it.ends_with("IMPORT"):
+        written = re.compile(r"\.{0,2}/?[\w./+-]*\.layer\b").match(it.source.text, it.token.start)
+        file = written[0].removeprefix("./") if written else "file.layer"
         return it.diagnostic(
             "syntax-import-path",
             f"expected the file to import in quotes, found {it.found_words}",
-            'write `import "file.layer" as name;`; the path is relative to this file',
+            f'write `import "{file}" as name;`; the path is relative to this file',
         )
     return None
 

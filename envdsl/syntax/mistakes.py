@@ -195,11 +195,14 @@ def _operation_in_list(it: Situation) -> Diagnostic | None:
     if it.opener != "[":
         return None
     if it.found in ("++", "+", "-", "*", "/", "//", "==", "!=", "<", ">", "<=", ">=", "&&", "||", "->", "!", "?"):
+        hint = "write `[ (a + b) ]`" if it.found not in "-!" else f"write `[ ({it.found}a) ]`"
+        if it.found in ("==", "!=", "<", ">", "<=", ">="):
+            hint = f'a requirement is a string: write `[ "name{it.found}1.0" ]`'
         return Diagnostic(
             "syntax-operator-in-list",
             f"an operation (`{it.found}`) inside a list needs parentheses: items are separated by spaces",
             it.span,
-            hint="write `[ (a + b) ]`" if it.found not in "-!" else f"write `[ ({it.found}a) ]`",
+            hint=hint,
         )
     return None
 

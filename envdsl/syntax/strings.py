@@ -61,7 +61,8 @@ def strip_indentation(parts: list[Piece | Interpolated[Part]]) -> tuple[str | Pa
     A line of spaces alone does not count towards that indentation, and if it is the last one, with the closing
     quotes on it, it is dropped. Tabs are no indentation. Adjacent texts are joined, empty ones left out.
     """
-    indent = _common_indent(parts)
+    common = common_indent(parts)
+    indent = sys.maxsize if common is None else common
     result: list[str | Part] = []
     texts: list[str] = []
     at_line_start, dropped = True, 0
@@ -84,7 +85,8 @@ def strip_indentation(parts: list[Piece | Interpolated[Part]]) -> tuple[str | Pa
     return tuple(result)
 
 
-def _common_indent(parts: Iterable[Piece | Interpolated[Part]]) -> int:
+def common_indent(parts: Iterable[Piece | Interpolated[Part]]) -> int | None:
+    """The spaces that all lines begin with; None where no line has anything but spaces."""
     smallest: int | None = None
     at_line_start, current = True, 0
     for part in parts:
@@ -104,7 +106,7 @@ def _common_indent(parts: Iterable[Piece | Interpolated[Part]]) -> int:
             if content:
                 at_line_start = False
                 smallest = current if smallest is None else min(smallest, current)
-    return sys.maxsize if smallest is None else smallest
+    return smallest
 
 
 def _strip(text: str, indent: int, at_line_start: bool, dropped: int) -> tuple[str, bool, int]:

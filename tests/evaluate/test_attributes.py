@@ -153,9 +153,9 @@ def test_python_is_needed() -> None:
 
 def test_an_unknown_attribute_offers_the_nearest() -> None:
     """Issue 2.3: an unknown attribute gets a "did you mean"."""
-    assert one("pakages = [ ];").hint == "did you mean 'packages'?"
-    assert one("exclude_newer = 1;").hint == "did you mean 'exclude-newer'?"
-    assert one("allow.colisions = [ ];").hint == "did you mean 'collisions'?"
+    assert one("pakages = [ ];").hint == "did you mean `packages`?"
+    assert one("exclude_newer = 1;").hint == "did you mean `exclude-newer`?"
+    assert one("allow.colisions = [ ];").hint == "did you mean `collisions`?"
 
 
 def test_all_errors_of_all_attributes_come_in_one_run_in_order_of_place() -> None:
@@ -199,8 +199,8 @@ def test_the_trail_says_attribute_layer_and_turn() -> None:
         'let f = n: n + 1; for (v in [ "3.12" ]) { base "a${toString 1}" { python = v; description = f "x"; } }'
     )
     assert [note.message for note in error.trail] == [
-        "while calling 'f'",
-        "while evaluating 'description'",
-        "in the layer 'a1'",
-        "in the turn of the loop where 'v' is the string \"3.12\"",
+        "while calling `f`",
+        "while evaluating `description`",
+        "in the layer `a1`",
+        'in the turn of the loop where `v` is the string "3.12"',
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from envdsl.evaluate.project import evaluate
 from envdsl.model.digest import blake3_hex
 from envdsl.model.names import LayerKind, PythonVersion
@@ -181,7 +183,7 @@ def test_a_name_that_is_used_twice_shows_both_places() -> None:
 def test_a_loop_that_repeats_a_name_says_in_which_turn() -> None:
     (error,) = errors('for (v in [ "1" "2" ]) { base a { python = "3.12"; } }')
     assert error.code == "eval-duplicate-layer"
-    assert any("'v' is the string \"2\"" in note.message for note in error.trail)
+    assert any('`v` is the string "2"' in note.message for note in error.trail)
 
 
 def test_import_cycles_show_the_trail() -> None:
@@ -191,7 +193,7 @@ def test_import_cycles_show_the_trail() -> None:
     assert str(error.span) == "c.layer:1:8"
     assert [str(note.span) for note in error.trail] == ["b.layer:1:8", "main.layer:1:8"]
     (error,) = errors('import "./main.layer" as m;')
-    assert (error.code, error.message) == ("eval-import-cycle", "'main.layer' imports itself")
+    assert (error.code, error.message) == ("eval-import-cycle", "`main.layer` imports itself")
 
 
 def test_an_import_that_cannot_be_read_is_one_error_at_the_import() -> None:
@@ -228,20 +230,49 @@ def test_unknown_names_are_found_in_code_that_never_runs() -> None:
     """Issue 2.3: an unknown name gets a "did you mean"."""
     found = errors('let plotting = [ ]; let unused = plottin; base a { python = "3.12"; packages = optionl true "x"; }')
     assert [(shown(error), error.hint) for error in found] == [
-        (("plottin", "eval-undefined-name"), "did you mean 'plotting'?"),
-        (("optionl", "eval-undefined-name"), "did you mean 'optional'?"),
+        (("plottin", "eval-undefined-name"), "did you mean `plotting`?"),
+        (("optionl", "eval-undefined-name"), "did you mean `optional`?"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "hint"),
+    [
+        ('packages = [ "six=1.0" ]', 'one version is asked for with `==`: "six==1.0"'),
+        ('packages = [ "pandas[excel] 2.2" ]', 'one version is asked for with `==`: "pandas[excel]==2.2"'),
+        ('packages = [ "six>" ]', 'a requirement is a name, and what it may be: "pandas[excel]>=2.2"'),
+        ('packages = "six"', 'a list is written in brackets: [ "six" ]'),
+        ("sources = ./src", "a list is written in brackets: [ … ]"),
+        (
+            'platforms = [ "linux_x86_64" ]',
+            'say which C library, and how old it may be: "manylinux_2_28_x86_64", "musllinux_1_2_x86_64"',
+        ),
+        (
+            'platforms = [ "aarch64" ]',
+            'say which C library, and how old it may be: "manylinux_2_28_aarch64", "musllinux_1_2_aarch64"',
+        ),
+        (
+            'platforms = [ "manylinux2014_aarch64" ]',
+            'write "manylinux_2_17_aarch64", which means the same (PEP 600)',
+        ),
+        ('platforms = [ "win_amd64" ]', 'layers are for Linux: "manylinux_2_28_x86_64"'),
+        ('platforms = [ "manylinux_2_28_x86_46" ]', "did you mean `manylinux_2_28_x86_64`?"),
+    ],
+)
+def test_habits_from_other_tools_get_what_to_write_instead(attribute: str, hint: str) -> None:
+    (error,) = errors(f'base a {{ python = "3.12"; {attribute}; }}')
+    assert error.hint == hint
 
 
 def test_bases_that_do_not_exist_or_are_none() -> None:
     """Issue 2.3: an unknown base gets a "did you mean"."""
     text = 'base office { python = "3.12"; } iso old { python = "3.12"; } x viz on office { } '
     (error,) = errors(text + "x more on ofice { }")
-    assert (shown(error), error.hint) == (("ofice", "eval-unknown-base"), "did you mean 'office'?")
+    assert (shown(error), error.hint) == (("ofice", "eval-unknown-base"), "did you mean `office`?")
     (error,) = errors(text + "x more on old { }")
     assert shown(error) == ("old", "eval-not-a-base")
     (error,) = errors(text + "x more on viz { }")
-    assert (error.code, error.hint) == ("eval-not-a-base", "did you mean its base, 'office'?")
+    assert (error.code, error.hint) == ("eval-not-a-base", "did you mean its base, `office`?")
     (error,) = errors(text + "x more on lib.office { }")
     assert shown(error) == ("lib", "eval-undefined-name")
     (error,) = errors('import "b.layer" as lib; base office { python = "3.12"; } x y on lib.office { }', b_layer="")

@@ -48,9 +48,9 @@ def test_the_trail_leads_from_the_fault_outwards() -> None:
     """Issue 2.3: the trail of definitions."""
     found = error('let f = x: x + 1; in { a = { b = f "c"; }.b; }')
     assert [note.message for note in found.trail] == [
-        "while calling 'f'",
-        "while evaluating 'b'",
-        "while evaluating 'a'",
+        "while calling `f`",
+        "while evaluating `b`",
+        "while evaluating `a`",
     ]
 
 
@@ -58,7 +58,7 @@ def test_builtins_stand_in_the_trail() -> None:
     found = error('map (x: x + 1) [ "a" ]')
     assert found.trail == ()
     found = error("concatMap (x: x + 1) [ 1 ]")
-    assert [note.message for note in found.trail] == ["while calling the builtin 'concatMap'"]
+    assert [note.message for note in found.trail] == ["while calling the builtin `concatMap`"]
 
 
 def test_the_trail_is_short_however_deep_the_calls() -> None:
@@ -68,20 +68,24 @@ def test_the_trail_is_short_however_deep_the_calls() -> None:
     chain = "".join(f"f{n} = x: f{n + 1} x; " for n in range(40))
     found = error(f'let {chain} f40 = x: throw "deep"; in f0 1')
     assert len(found.trail) == 10
-    assert found.trail[0].message == "while calling 'f40'"
-    assert found.trail[-1].message == "while calling 'f0'"
+    assert found.trail[0].message == "while calling `f40`"
+    assert found.trail[-1].message == "while calling `f0`"
 
 
 @pytest.mark.parametrize(
     ("expression", "hint"),
     [
-        ("lenght [ ]", "did you mean 'length'?"),
-        ("let version = 1; in verson", "did you mean 'version'?"),
-        ("{ name = 1; }.nam", "did you mean 'name'?"),
+        ("lenght [ ]", "did you mean `length`?"),
+        ("let version = 1; in verson", "did you mean `version`?"),
+        ("{ name = 1; }.nam", "did you mean `name`?"),
         ("{ a = 1; b = 2; }.zzz", "it has a, b"),
         ("{ }.a", "it is empty"),
-        ("({ name }: 1) { name = 1; nam = 2; }", "did you mean 'name'?"),
-        ('"${1}"', "use 'toString' to make a string of it"),
+        ("({ name }: 1) { name = 1; nam = 2; }", "did you mean `name`?"),
+        ('"${1}"', "use `toString` to make a string of it"),
+        ('[ "a" ] + [ "b" ]', "lists are joined by `++`"),
+        ("{ a = 1; } + { b = 2; }", "sets are joined by `//`"),
+        ("[ six ]", 'if it is the name of a package or the like, quote it: "six"'),
+        ("[ lenght ]", "did you mean `length`?"),
     ],
 )
 def test_hints(expression: str, hint: str) -> None:

@@ -31,4 +31,7 @@ def _names() -> dict[str, Value]:
 #: Each is found by its plain name and below ``builtins``.
 GLOBALS: Final = _names()
 
-__all__ = ["GLOBALS", "TOPICS", "Documentation", "Topic"]
+#: What there is to say about each builtin, by its name.
+DOCUMENTATION: Final = {name: text for topic in TOPICS for name, (_, text) in topic.functions.items()}
+
+__all__ = ["DOCUMENTATION", "GLOBALS", "TOPICS", "Documentation", "Topic"]

@@ -20,7 +20,7 @@ def _read(machine: Machine, slot: Slot) -> Source:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise EvaluationError("eval-encoding", f"'{path}' is not UTF-8: byte {error.start} is wrong") from None
+        raise EvaluationError("eval-encoding", f"`{path}` is not UTF-8: byte {error.start} is wrong") from None
     return Source(path, text)
 
 
@@ -46,10 +46,10 @@ def read_lines_(machine: Machine, path: Slot) -> Value:
 )
 def read_toml(machine: Machine, path: Slot) -> Value:
     source = _read(machine, path)
-    return parse_toml(machine, source.text, f"'{source.path}'")
+    return parse_toml(machine, source.text, f"`{source.path}`")
 
 
 @readers.builtin("readJson path", "The value of a JSON file.", "(readJson ./settings.json).debug", "false")
 def read_json(machine: Machine, path: Slot) -> Value:
     source = _read(machine, path)
-    return parse_json(machine, source.text, f"'{source.path}'")
+    return parse_json(machine, source.text, f"`{source.path}`")
