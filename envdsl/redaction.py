@@ -18,12 +18,14 @@ _PARAMETER = re.compile(
     r"""(?i)([?&][\w.%-]*(?:token|secret|passw|passwd|signature|credential|api-?key|access-?key|\bsig\b)[\w.%-]*=)"""
     r"""[^&\s"'<>#]+"""
 )
+_ACCESS_TOKEN = re.compile(r"\b(envdsl_[ador]_)[0-9a-f]{64}(?![0-9a-f])")  # :mod:`envdsl.state.tokens`
 # Anything shorter would mask pieces of ordinary words.
 _SHORTEST_SECRET = 4
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """``text`` without userinfo in URLs, authorization headers, and query parameters that look like credentials.
+    """``text`` without userinfo in URLs, authorization headers, access tokens of envdsl, and query parameters that
+    look like credentials.
 
     ``secrets`` are strings known to be secret (passwords that a keyring gave); they are masked as they are and
     percent-encoded.
@@ -33,6 +35,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
             text = text.replace(secret, MASK).replace(quote(secret, safe=""), MASK)
     text = _USERINFO.sub(r"\1", text)
     text = _HEADER.sub(lambda match: f"{match[1]}{match[2] + ' ' if match[2] else ''}{MASK}", text)
+    text = _ACCESS_TOKEN.sub(rf"\1{MASK}", text)
     return _PARAMETER.sub(rf"\1{MASK}", text)
 
 

@@ -43,3 +43,10 @@ def test_a_public_url_has_no_userinfo_no_fragment_and_no_signed_query() -> None:
 def test_no_password_survives_in_a_url(password: str) -> None:
     text = f"failed: https://user:XX{password}XX@host/simple"
     assert redact(text) == "failed: https://host/simple"
+
+
+def test_an_access_token_is_masked_wherever_it_stands() -> None:
+    """Issue 4.9: no token in logs."""
+    token = f"envdsl_a_{'0123456789abcdef' * 4}"
+    assert redact(f"header {token!r} and {token}, twice") == "header 'envdsl_a_****' and envdsl_a_****, twice"
+    assert redact("envdsl_a_short") == "envdsl_a_short"
