@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from envdsl.config import IndexSetting, find_root, load
+from envdsl.config import IndexSetting, ServiceSetting, WebhookSetting, find_root, load
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.names import PythonVersion
 
 
-def _load(root: Path, text: str, **options: object) -> object:
+def _load(root: Path, text: str, **options: object) -> Any:
     (root / "envdsl.toml").write_text(text)
     return load(root, environment={}, **options)  # type: ignore[arg-type]
 
@@ -52,6 +53,34 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
     assert config.python_archives[PythonVersion(12)].path == tmp_path / "p.tar.gz"
 
 
+def test_the_service_is_configured_and_a_relative_database_stands_in_the_project(tmp_path: Path) -> None:
+    """Issue 4.3: database, administrators, expiry and webhook are settings of the project."""
+    config = _load(
+        tmp_path,
+        '[service]\ndatabase = "sqlite:///var/state.db"\nadministrators = ["alice"]\ncatalog = "policy.toml"\n'
+        'vulnerabilities = "osv.zip"\n[service.requests]\nexpire = "12 hours"\n'
+        '[service.webhook]\nurl = "http://127.0.0.1:8000/hook"\nsecret-file = "secret"\n',
+    )
+    assert config.database == f"sqlite:///{tmp_path}/var/state.db"
+    assert config.catalog == tmp_path / "policy.toml"
+    assert config.service == ServiceSetting(
+        config.database,
+        ("alice",),
+        "policy.toml",
+        tmp_path / "osv.zip",
+        WebhookSetting("http://127.0.0.1:8000/hook", tmp_path / "secret"),
+        12 * 3600,
+    )
+
+
+def test_without_settings_the_database_stands_in_the_store_and_the_variable_goes_first(tmp_path: Path) -> None:
+    """Issue 4.4: SQLite beside the store by default, PostgreSQL by URL."""
+    assert load(tmp_path, environment={}).database == f"sqlite:///{tmp_path}/store/state.db"
+    url = "postgresql+psycopg://db.example/envdsl"
+    (tmp_path / "envdsl.toml").write_text('[service]\ndatabase = "sqlite:///other.db"\n')
+    assert load(tmp_path, environment={"ENVDSL_DATABASE": url}).database == url
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -67,6 +96,11 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         ('[python.archive."three"]\npath = "a"', "not a Python feature release"),
         ('[python.archive."3.12"]\npath = "a"\nsha256 = "b"', "must be a sha256"),
         ("store = ", "not valid TOML"),
+        ("[service]\ndatabse = 'sqlite:///x'", "unknown key `service.databse`"),
+        ('[service]\ndatabase = "mysql://x"', "must be a URL that begins with sqlite:"),
+        ('[service.requests]\nexpire = "soon"', "must be a number and a unit"),
+        ('[service.webhook]\nurl = "http://chat.example"\nsecret-file = "s"', "must be an https URL"),
+        ('[service.webhook]\nurl = "https://chat.example"', "`service.webhook.secret-file` is missing"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(tmp_path: Path, text: str, said: str) -> None:

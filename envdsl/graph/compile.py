@@ -60,15 +60,19 @@ def compile_graph(
     source_trees: Mapping[str, str],
     *,
     layers: Iterable[str] | None = None,
+    bases: Mapping[str, Layer] | None = None,
 ) -> Graph:
     """The graph of ``layers`` (default: all of ``spec``) and the bases that they stand on, for the host ``platform``.
 
     ``locks`` by layer name; ``source_trees`` the tree hash of each directory that a layer names under
-    ``sources``, by its path. Layers for other machines are left out and named in :attr:`Graph.skipped`.
+    ``sources``, by its path. ``bases`` are bases by name that stand already, whatever ``spec`` declares today: layers
+    that name one stand on that very derivation. Layers for other machines are left out and named in
+    :attr:`Graph.skipped`.
+
     Raises EnvdslError with every ``graph-unknown-layer``, ``graph-no-lock``, ``graph-lock-platform`` (the lock
     lacks the platform) and ``graph-python-unknown`` (no bytecode for this release) there is.
     """
-    compiler = _Compiler(spec, locks, platform, source_trees)
+    compiler = _Compiler(spec, locks, platform, source_trees, bases or {})
     found: list[Diagnostic] = []
     for name in sorted(spec.layers if layers is None else set(layers)):
         try:
@@ -82,12 +86,19 @@ def compile_graph(
 
 
 class _Compiler:
-    def __init__(self, spec: Spec, locks: Mapping[str, Lock], host: Platform, source_trees: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        locks: Mapping[str, Lock],
+        host: Platform,
+        source_trees: Mapping[str, str],
+        bases: Mapping[str, Layer],
+    ) -> None:
         self._spec = spec
         self._locks = locks
         self._host = host
         self._source_trees = source_trees
-        self._layers: dict[str, Layer] = {}
+        self._layers: dict[str, Layer] = dict(bases)
         self._skipped: set[str] = set()
         self._unpacks: dict[tuple[str, str, bool], Unpack] = {}
         self._bytecode: dict[tuple[str, PythonVersion], Bytecode] = {}
@@ -100,7 +111,7 @@ class _Compiler:
         spec = self._spec.layers.get(name)
         if spec is None:
             raise EnvdslError.of(
-                "graph-unknown-layer", f"there is no layer {name!r}", hint=_did_you_mean(name, self._spec)
+                "graph-unknown-layer", f"there is no layer `{name}`", hint=_did_you_mean(name, self._spec)
             )
         base = self.layer(spec.base) if spec.base is not None else None
         platform = choose_platform(spec.platforms, self._host)
@@ -212,4 +223,4 @@ def _did_you_mean(name: str, spec: Spec) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, spec.layers, n=1)
-    return f"did you mean {near[0]!r}?" if near else "`envdsl ls` lists the layers"
+    return f"did you mean `{near[0]}`?" if near else "`envdsl ls` lists the layers"

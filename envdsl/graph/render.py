@@ -23,7 +23,7 @@ def render(graph: Graph, style: str) -> str:
     if style not in STYLES:
         raise EnvdslError.of(
             "graph-unknown-format",
-            f"no format {style!r} for a graph",
+            f"no format `{style}` for a graph",
             hint=f"one of {', '.join(STYLES)}",
             exit_status=ExitStatus.USAGE,
         )

@@ -1,7 +1,7 @@
 """Where the wheel of a given name and hash can be had, nearest first.
 
 A lock names no host, so the answer is made here, from configuration: files of the project, flat directories,
-indexes on disk, then indexes of the network.
+indexes on disk, then indexes of the network. A name that belongs to one index is asked of that one alone.
 """
 
 from __future__ import annotations
@@ -89,10 +89,12 @@ class Candidates:
         except InvalidWheelFilename:
             return
         unreachable: list[EnvdslError] = []
-        for source in sorted(self._configuration.sources, key=lambda source: source.directory is None):
+        for source in sorted(self._configuration.sources_for(project), key=lambda source: source.directory is None):
             if source.directory is None and self._offline:
                 continue
             try:
+                if not self._offline:
+                    source.check_directory()
                 file = self._pages.find(source, project, wheel.filename)
             except EnvdslError as error:
                 unreachable.append(error)
@@ -115,7 +117,7 @@ def auth_for(
     """The credentials for a URL of the same scheme, host and port as one of ``sources`` (by default any of the
     configuration's); None for any other place, which they do not concern."""
     parts = urlsplit(url)
-    for source in configuration.sources if sources is None else sources:
+    for source in configuration.reachable if sources is None else sources:
         if source.origin == (parts.scheme, parts.netloc):
             return configuration.credentials(source)
     return None

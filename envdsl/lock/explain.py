@@ -8,12 +8,14 @@ form ends in ``lock-unsatisfiable``, with uv's explanation as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.evaluate.spec import LayerSpec
+from envdsl.lock.index import IndexConfiguration
+from envdsl.lock.source import IndexSource
 from envdsl.model.names import Platform
 from envdsl.model.span import Span
 
@@ -25,7 +27,7 @@ _UNKNOWN = re.compile(
     rf"(?P<name>{_NAME}){_EXTRAS} was not found in the (?:package registry|provided package locations)"
 )
 _OFFLINE = re.compile(rf"(?P<name>{_NAME}){_EXTRAS} was not found in the cache")
-_SDIST = re.compile(rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} has no usable wheels")
+_SDIST = re.compile(rf"(?P<name>{_NAME}){_EXTRAS}(?P<specifier>{_SPECIFIER}) has no usable wheels")
 _NO_WHEEL = re.compile(rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} has no wheels with a matching (?P<what>[\w ]+?) tag")
 _PYTHON = re.compile(
     rf"(?P<name>{_NAME}){_EXTRAS}{_SPECIFIER} (?:depends on|requires) Python ?(?P<specifier>{_SPECIFIER})"
@@ -49,15 +51,26 @@ _CREDENTIALS = re.compile(r"\((?P<url>\S+)\).*(?:401 Unauthorized|403 Forbidden)
 _PRERELEASE = re.compile(rf"Pre-releases are available for `?(?P<name>{_NAME})`?")
 _AVAILABLE = re.compile(r"(?:following platforms?|following Python ABI tags?|following \w+ tags?): (?P<tags>.+)")
 
+_SHOWN = 8  # tags
+
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What was asked when uv refused. ``base_pins`` are those of the base ``base`` of an x layer."""
+    """What was asked when uv refused. ``base_pins`` are those of the base ``base`` of an x layer; ``wheels`` returns
+    the names of the wheels that the indexes have of a project, as far as they can be asked; ``configuration`` knows
+    these."""
 
     spec: LayerSpec
     platform: Platform
     base: str | None = None
     base_pins: Mapping[str, str] = field(default_factory=dict)
+    wheels: Callable[[str], Iterable[str]] = lambda name: ()
+    configuration: IndexConfiguration | None = None
+
+    def place(self, url: str) -> str:
+        """The index that ``url`` is of by its label, or else the URL."""
+        source = self.configuration.source_of(url) if self.configuration else None
+        return source.label if source is not None and source.name else url
 
 
 def explain(message: str, asked: Circumstances) -> EnvdslError:
@@ -72,10 +85,19 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
         names = (*about, *(match["name"] for match in _REQUIRED.finditer(facts)))
         return EnvdslError.of(code, text, span=requirement_span(asked.spec, names), details=details, **others)
 
+    def no_wheel(name: str, there_are: str) -> EnvdslError:
+        return error(
+            "lock-no-wheel-for-platform",
+            f"{name} has no wheel for {platform} with Python {asked.spec.python} in the versions that `{layer}` allows",
+            about=[name],
+            hint=(f"it has wheels for {there_are}; " if there_are else "")
+            + "allow a version that has one, leave the platform out of `platforms`, or use a marker",
+        )
+
     if match := _CREDENTIALS.search(hints):
         return error(
             "lock-index-credentials",
-            f"the index {match['url']} refuses our credentials, or wants some",
+            f"the index {asked.place(match['url'])} refuses our credentials, or wants some",
             hint="give them by netrc, a keyring, or UV_INDEX_<NAME>_USERNAME and _PASSWORD for an index with a name",
             exit_status=ExitStatus.ENVIRONMENT,
         )
@@ -97,9 +119,12 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
         )
     if "unsatisfiable" not in explanation:
         if _NETWORK.search(explanation):
-            return _unreachable(explanation, error)
+            return _unreachable(explanation, asked, error)
         return error("lock-uv-failed", f"uv could not resolve `{layer}` for {platform}:\n{explanation}")
     if match := _UNKNOWN.search(facts):
+        owner = asked.configuration.owner(match["name"]) if asked.configuration is not None else None
+        if owner is not None:
+            return _unknown_to_owner(match["name"], owner, asked, error)
         return error(
             "lock-unknown-package",
             f"no index knows a package `{match['name']}`",
@@ -123,6 +148,9 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
         )
     if not _CLASH.search(facts):
         if match := _SDIST.search(facts):
+            # uv says the same where wheels are for other Pythons and platforms, and a source distribution lies beside.
+            if there_are := _tags(asked.wheels(match["name"]), match["specifier"]):
+                return no_wheel(match["name"], there_are)
             return error(
                 "lock-sdist-only",
                 f"{match['name']} has no wheels in the versions that `{layer}` allows, only source distributions",
@@ -132,14 +160,7 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
             )
         if match := _NO_WHEEL.search(facts):
             there = _AVAILABLE.search(hints)
-            return error(
-                "lock-no-wheel-for-platform",
-                f"{match['name']} has no wheel for {platform} with Python {asked.spec.python}"
-                f" in the versions that `{layer}` allows",
-                about=[match["name"]],
-                hint=(f"it has wheels for {there['tags']}; " if there else "")
-                + "allow a version that has one, leave the platform out of `platforms`, or use a marker",
-            )
+            return no_wheel(match["name"], there["tags"] if there else "")
         if match := _PYTHON.search(facts):
             return error(
                 "lock-python",
@@ -160,6 +181,24 @@ def explain(message: str, asked: Circumstances) -> EnvdslError:
         f"the requirements of `{layer}` contradict each other for {platform}:\n{explanation}",
         hint="relax one of them, or say with `overrides` which one is to hold",
     )
+
+
+def _tags(wheels: Iterable[str], specifier: str) -> str:
+    """The tags of those of ``wheels`` (file names) whose version is in ``specifier``; "" for none of them."""
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    allowed = SpecifierSet(specifier)
+    found: set[str] = set()
+    for filename in wheels:
+        try:
+            _, version, _, tags = parse_wheel_filename(filename)
+        except InvalidWheelFilename:
+            continue
+        if allowed.contains(version, prereleases=True):
+            found |= {f"{tag.interpreter}-{tag.platform}" for tag in tags}
+    shown = sorted(found)
+    return ", ".join(f"`{tag}`" for tag in shown[:_SHOWN]) + (" and others" if len(shown) > _SHOWN else "")
 
 
 def _too_few(match: re.Match[str], layer: str) -> str:
@@ -197,10 +236,26 @@ def _base_conflict(facts: str, asked: Circumstances, error: Any) -> EnvdslError 
     return None
 
 
-def _unreachable(explanation: str, error: Any) -> EnvdslError:
+def _unknown_to_owner(name: str, owner: IndexSource, asked: Circumstances, error: Any) -> EnvdslError:
+    if asked.configuration is not None and not asked.configuration.sources_for(name):
+        return error(  # type: ignore[no-any-return]
+            "lock-index-left-out",
+            f"{name} belongs to the index {owner.label}, which the `index` of `{asked.spec.name}` leaves out",
+            about=[name],
+            hint=f'add "{owner.name}" to `index`, or do without the package',
+        )
+    return error(  # type: ignore[no-any-return]
+        "lock-unknown-package",
+        f"the index {owner.label} knows no package `{name}`, and by its `packages` no other index is asked for it",
+        about=[name],
+        hint="check the spelling, or publish it there; `packages` of that [[index]] in envdsl.toml claims the name",
+    )
+
+
+def _unreachable(explanation: str, asked: Circumstances, error: Any) -> EnvdslError:
     match = _FETCH.search(explanation)
     causes = [line.strip() for line in explanation.splitlines() if line.strip()]
-    place = f"the index at {match['url']}" if match else "an index"
+    place = f"the index at {asked.place(match['url'])}" if match else "an index"
     return error(  # type: ignore[no-any-return]
         "lock-index-unreachable",
         f"{place} cannot be asked, after several attempts: {causes[-1] if causes else 'no reason given'}",

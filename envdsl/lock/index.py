@@ -28,6 +28,8 @@ class _Settled:
     sources: tuple[IndexSource, ...]
     strategy: str
     keyring: bool
+    owners: tuple[IndexSource, ...]
+    left_out: frozenset[IndexSource] = frozenset()
 
 
 class IndexConfiguration:
@@ -72,6 +74,38 @@ class IndexConfiguration:
         """Whether a ``keyring`` program is to be asked for credentials."""
         return self._settled.keyring
 
+    @property
+    def owners(self) -> tuple[IndexSource, ...]:
+        """The sources with ``packages``, in order, also those that a layer's ``index`` leaves out."""
+        return self._settled.owners
+
+    @property
+    def reachable(self) -> tuple[IndexSource, ...]:
+        """All sources that may be asked about some project: :attr:`sources`, and explicit ones for what they own."""
+        return _unique((*(owner for owner in self.owners if owner not in self._settled.left_out), *self.sources))
+
+    def owner(self, project: str) -> IndexSource | None:
+        """The source that ``project`` (a normalised name) belongs to; None for a name that no pattern matches.
+
+        Where patterns of several sources match, the first one has it.
+        """
+        return next((source for source in self.owners if source.owns(project)), None)
+
+    def sources_for(self, project: str) -> tuple[IndexSource, ...]:
+        """The sources that may be asked about ``project``, a normalised name: its owner alone, or else all.
+
+        None at all where a layer's ``index`` leaves the owner out: nobody else may learn of the name or answer for it.
+        """
+        owner = self.owner(project)
+        if owner is None:
+            return self.sources
+        return () if owner in self._settled.left_out else (owner,)
+
+    def source_of(self, url: str) -> IndexSource | None:
+        """The source that ``url`` is a page of."""
+        found = [source for source in self.reachable if f"{url}/".startswith(f"{source.url.rstrip('/')}/")]
+        return max(found, key=lambda source: len(source.url), default=None)
+
     def restricted(self, names: Sequence[str], span: Span | None = None) -> IndexConfiguration:
         """Only the sources of these names, in this order (a layer's ``index``); all but explicit ones for no names.
 
@@ -94,10 +128,13 @@ class IndexConfiguration:
                     hint=f"did you mean `{close[0]}`?" if close else f"known names: {known}; declare it in envdsl.toml",
                     exit_status=ExitStatus.USAGE,
                 )
-        return self._with(tuple(by_name[name] for name in names))
+        chosen = tuple(by_name[name] for name in names)
+        return self._with(chosen, frozenset(self.owners) - frozenset(chosen))
 
-    def _with(self, sources: tuple[IndexSource, ...]) -> IndexConfiguration:
-        settled = replace(self._settled, sources=sources)
+    def _with(
+        self, sources: tuple[IndexSource, ...], left_out: frozenset[IndexSource] = frozenset()
+    ) -> IndexConfiguration:
+        settled = replace(self._settled, sources=sources, left_out=left_out)
         return IndexConfiguration(lambda: settled, self.environment)
 
     def credentials(self, source: IndexSource) -> tuple[str, str] | None:
@@ -111,7 +148,7 @@ class IndexConfiguration:
         """``text`` without anything secret that this configuration knows of."""
         with self._guard:
             known = [pair[1] for pair in self._known.values() if pair]
-        known += [source.userinfo[1] for source in self.sources if source.userinfo]
+        known += [source.userinfo[1] for source in self.reachable if source.userinfo]
         return redact(text, known)
 
 
@@ -121,8 +158,10 @@ def _settle(declared: tuple[IndexSource, ...], environment: Mapping[str, str]) -
     chosen = _declared(declared) if declared else uv if uv.configured else pip
     default = next((level.default for level in (chosen, uv, pip) if level.default), None)
     last = () if chosen.no_index else (default or _public_index(),)
+    sources = _unique((*chosen.flat, *chosen.extra, *last))
     return _Settled(
-        sources=_unique((*chosen.flat, *chosen.extra, *last)),
+        sources=sources,
+        owners=tuple(source for source in sources if source.packages),
         strategy=(None if declared else chosen.strategy) or uv.strategy or ambient.FIRST_INDEX,
         keyring=uv.keyring or pip.keyring,
     )
@@ -145,9 +184,9 @@ def _public_index() -> IndexSource:
 
 def _unique(sources: Iterable[IndexSource]) -> tuple[IndexSource, ...]:
     """Each place once, where it stands first; as the default one it keeps its place at the end."""
-    seen: dict[tuple[str, bool], IndexSource] = {}
+    seen: dict[tuple[str, bool, tuple[str, ...]], IndexSource] = {}
     for source in sources:
-        key = source.url.rstrip("/"), source.flat
+        key = source.url.rstrip("/"), source.flat, source.packages
         if key not in seen or source.default:
             seen.pop(key, None)
             seen[key] = source

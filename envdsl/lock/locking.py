@@ -20,6 +20,7 @@ from envdsl.lock.measure import Measurer
 from envdsl.lock.pylock import finish, read_lock
 from envdsl.lock.recovery import recover_pins
 from envdsl.lock.resolver import Resolver
+from envdsl.lock.routing import flat_wheels, routed
 from envdsl.lock.selection import Place, Selection
 from envdsl.lock.uv import Uv
 from envdsl.model.names import LayerKind
@@ -64,13 +65,14 @@ def lock_layer(
     options: LockOptions,
     reporter: Reporter,
     wheelhouse: Path | None = None,
+    preferred: Mapping[str, str] | None = None,
 ) -> Locked:
     """Lock ``spec``; ``path`` is its lock file, which is read if it is there and never written.
 
     ``base`` is the lock of an x layer's base, current and standing in the same directory; ``root`` the project's;
     ``interpreter`` any Python, absolute, for uv; ``wheelhouse`` (``<sha256>/<file name>``) serves where ``options``
-    are offline. A current lock comes back as it is, without a question to anybody. A damaged one is resolved anew
-    from the pins that can be recovered.
+    are offline; ``preferred`` are versions to take where they fit and no lock says another. A current lock comes back
+    as it is, without a question to anybody. A damaged one is resolved anew from the pins that can be recovered.
 
     Raises EnvdslError (``lock-…``); nothing is written then, so the old lock stays.
     """
@@ -86,8 +88,12 @@ def lock_layer(
         return Locked(path.read_text(encoding="utf-8"), existing, resolved=False)
 
     local = LocalWheels.of(spec, root, base, path.parent)
-    uv = Uv(configuration.restricted(spec.index, spec.span), interpreter, offline=options.offline)
-    with _flat(wheelhouse if options.offline else None) as find_links:
+    sources = configuration.restricted(spec.index, spec.span)
+    with (
+        routed(sources, offline=options.offline) as route,
+        _flat(*_offline_wheels(wheelhouse, sources if route else None) if options.offline else ()) as find_links,
+    ):
+        uv = Uv(sources, interpreter, offline=options.offline, route=route)
         resolver = Resolver(
             spec,
             uv,
@@ -98,14 +104,15 @@ def lock_layer(
             find_links=find_links,
             upgrade=options.upgrade or tuple(sorted(options.upgrade_packages)),
         )
-        resolution = resolver.resolve({name: version for name, version in pins.items() if name not in moved})
+        kept_pins = {name: version for name, version in pins.items() if name not in moved}
+        resolution = resolver.resolve({**(preferred or {}), **kept_pins})
         kept = {
             (package.name, package.version, platform): wheel
             for package in (existing.packages if existing else ())
             for platform, wheel in package.platforms
             if package.name not in moved
         }
-        measurer = Measurer(uv.configuration, {wheel.sha256: wheel.size for wheel in kept.values()})
+        measurer = Measurer(sources, {wheel.sha256: wheel.size for wheel in kept.values()})
         selection = Selection(spec, base, local, path.parent, options.urls, measurer, kept)
         packages = selection.packages(resolution)
     for name in local.names:
@@ -150,7 +157,7 @@ def _existing(path: Path, reporter: Reporter) -> tuple[Lock | None, dict[str, st
         if error.code not in _REPAIRABLE:
             raise
         pins = recover_pins(path.read_text(encoding="utf-8", errors="replace"))
-        reporter.note(f"{error} Its {len(pins)} pins are kept where they still fit.")
+        reporter.note(f"{error} Its pins ({len(pins)}) are kept where they still fit.")
         return None, pins
     return lock, {package.name: package.version for package in lock.packages}
 
@@ -161,15 +168,23 @@ def _names_urls(lock: Lock) -> bool | None:
     return any(wheel.url for wheel in wheels) if wheels else None
 
 
+def _offline_wheels(wheelhouse: Path | None, routed_sources: IndexConfiguration | None) -> Iterator[Path]:
+    """What uv may have besides its cache: a wheelhouse (``<sha256>/<file name>``), flat sources behind a route."""
+    if wheelhouse is not None:
+        yield from sorted(wheelhouse.glob("*/*.whl"))
+    if routed_sources is not None:
+        yield from flat_wheels(routed_sources)
+
+
 @contextmanager
-def _flat(wheelhouse: Path | None) -> Iterator[tuple[Path, ...]]:
-    """The wheels of a wheelhouse (``<sha256>/<file name>``) as the flat directory that uv can search."""
-    if wheelhouse is None or not wheelhouse.is_dir():
+def _flat(*wheels: Path) -> Iterator[tuple[Path, ...]]:
+    """``wheels`` as the flat directory that uv can search."""
+    if not wheels:
         yield ()
         return
     with TemporaryDirectory(prefix="envdsl-wheelhouse-") as name:
         directory = Path(name)
-        for wheel in sorted(wheelhouse.glob("*/*.whl")):
+        for wheel in wheels:
             link = directory / wheel.name
             if not link.is_symlink():
                 link.symlink_to(wheel.absolute())

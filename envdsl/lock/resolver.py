@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -122,12 +123,37 @@ class Resolver:
 
     def _uv_answer(self, question: Question) -> Answer:
         try:
-            if self._uv.configuration.strategy == FIRST_INDEX:
+            # A route answers with one index; which of several counts is settled there.
+            if self._uv.configuration.strategy == FIRST_INDEX or self._uv.route is not None:
                 return self._uv.resolve(question)
             return self._among_several_indexes(question)
         except UvFailure as failure:
-            circumstances = Circumstances(self._spec, question.platform, self._spec.base, self._base_pins)
+            circumstances = Circumstances(
+                self._spec,
+                question.platform,
+                self._spec.base,
+                self._base_pins,
+                self._wheels_of,
+                self._uv.configuration,
+            )
             raise explain(failure.message, circumstances) from failure
+
+    def _wheels_of(self, name: str) -> list[str]:
+        """The names of the wheels that the indexes have of a project: of those that answer."""
+        from packaging.utils import canonicalize_name
+
+        from envdsl.lock.pages import Pages
+
+        project, found = canonicalize_name(name), []
+        pages = Pages(self._uv.configuration)
+        for source in self._uv.configuration.sources_for(project):
+            if source.directory is None and self._uv.offline:
+                continue
+            with suppress(EnvdslError):
+                names = pages.filenames(source, project)
+                wheels = [name for name in names if name.endswith(".whl")]
+                found += [wheel for wheel in wheels if canonicalize_name(wheel.split("-")[0]) == project]
+        return found
 
     def _among_several_indexes(self, question: Question) -> Answer:
         """Resolve where the best match of all indexes counts, as with pip's configuration.
@@ -179,7 +205,9 @@ class Resolver:
                         for parent in parents:
                             dependencies.setdefault(parent, set()).add(name)
         except UvFailure as failure:
-            raise explain(failure.message, Circumstances(self._spec, self._platforms[0])) from failure
+            raise explain(
+                failure.message, Circumstances(self._spec, self._platforms[0], configuration=self._uv.configuration)
+            ) from failure
         return dependencies
 
     def _with_base(self, key: str, own: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
+
+from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.redaction import public_url
 
 _NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)", re.DOTALL)
 
@@ -16,7 +20,8 @@ class IndexSource:
 
     ``url`` (http, https or file) never holds credentials; those that its author wrote into it stand in
     ``userinfo``, which no representation shows. ``default`` marks the index that is asked last and that
-    replaces the public one. ``explicit`` ones serve only the layers that name them.
+    replaces the public one. ``explicit`` ones serve only the layers that name them. ``packages`` are patterns of the
+    names that belong to this source alone (``corp-*``); an explicit one serves these, too.
     """
 
     url: str
@@ -24,6 +29,7 @@ class IndexSource:
     flat: bool = False
     default: bool = False
     explicit: bool = False
+    packages: tuple[str, ...] = ()
     userinfo: tuple[str, str] | None = field(default=None, repr=False)
 
     @classmethod
@@ -35,6 +41,7 @@ class IndexSource:
         flat: bool = False,
         default: bool = False,
         explicit: bool = False,
+        packages: tuple[str, ...] = (),
         directory: Path | None = None,
     ) -> IndexSource:
         """A source from a URL or a path (a relative one is taken from ``directory``, or else where we are)."""
@@ -50,6 +57,7 @@ class IndexSource:
             flat,
             default,
             explicit,
+            packages,
             (unquote(username), unquote(password)) if found else None,
         )
 
@@ -59,6 +67,16 @@ class IndexSource:
         match = _NAMED.fullmatch(text)
         name, location = (match[1], match[2]) if match else (None, text)
         return cls.of(location, name=name, default=default, directory=directory)
+
+    def owns(self, project: str) -> bool:
+        """Whether a pattern of ``packages`` matches ``project``, a normalised name."""
+        return any(fnmatchcase(project, normalised_pattern(pattern)) for pattern in self.packages)
+
+    @property
+    def label(self) -> str:
+        """The source as a message may show it: by its name, if it has one, and its URL."""
+        url = public_url(self.url)
+        return f"`{self.name}` ({url})" if self.name else url
 
     @property
     def directory(self) -> Path | None:
@@ -71,3 +89,18 @@ class IndexSource:
         """Scheme, and host with port: credentials of a source are sent to no other place."""
         parts = urlsplit(self.url)
         return parts.scheme, parts.netloc
+
+    def check_directory(self) -> None:
+        """Raise EnvdslError ``lock-index-missing`` for a source on this machine that is not there."""
+        if self.directory is not None and not self.directory.exists():
+            raise EnvdslError.of(
+                "lock-index-missing",
+                f"the index {self.name or self.url} is a directory that is not there: {self.directory}",
+                hint="make it, or correct `url` of that [[index]] in envdsl.toml",
+                exit_status=ExitStatus.ENVIRONMENT,
+            )
+
+
+def normalised_pattern(pattern: str) -> str:
+    """A pattern in the form of normalised names (PEP 503), so that ``Corp_*`` matches ``corp-tools``."""
+    return re.sub(r"[-_.]+", "-", pattern).lower()

@@ -7,6 +7,8 @@ it through its environment, where other users of the machine cannot read them, u
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import tempfile
@@ -15,16 +17,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.lock.credentials import variable
 from envdsl.lock.index import IndexConfiguration
 from envdsl.lock.question import Answer, Question, parse_dependents, parse_packages, parse_yanked
-from envdsl.model.names import Platform
+from envdsl.model.names import Platform, PythonVersion
+
+if TYPE_CHECKING:
+    from envdsl.lock.routing import Route
 
 # The first release with all the options below.
 OLDEST_UV = (0, 11)
+PATIENCE = 600.0  # seconds for one question; an unlucky one has more candidates than anybody can look at
 
 # What of our environment uv may see: where its cache is, how to get through to an index, who we are there.
 _INHERITED = re.compile(
@@ -46,11 +53,12 @@ class UvFailure(Exception):  # noqa: N818 - an answer that is passed on, not an 
 
 @dataclass(frozen=True)
 class Uv:
-    """The resolver, with the sources it may use."""
+    """The resolver, with the sources it may use: by ``route``, if some of them have names of their own."""
 
     configuration: IndexConfiguration
     interpreter: Path
     offline: bool = False
+    route: Route | None = None
 
     def resolve(self, question: Question) -> Answer:
         """The packages for ``question``. Raises :class:`UvFailure`, or EnvdslError (``lock-uv-…``)."""
@@ -80,11 +88,15 @@ class Uv:
 
     def _run(self, question: Question, directory: Path, arguments: list[str], *, offline: bool) -> str:
         """Run uv; returns what it had to say. ``_inputs`` made the files that the arguments name."""
-        sources, environment = _sources(self.configuration)
+        if self.route is not None:
+            sources, environment = _routed_sources(self.route, directory)
+        else:
+            sources, environment = _sources(self.configuration)
         command = [str(find_uv()), "pip", "compile", "requirements.in", *arguments]
-        command += ["--no-config", "--system-certs", "--no-python-downloads", "--only-binary", ":all:", "--no-header"]
+        command += ["--system-certs", "--no-python-downloads", "--only-binary", ":all:", "--no-header"]
         command += ["--no-progress", "--color", "never", "--python", str(self.interpreter)]
-        command += ["--python-version", str(question.python), "--python-platform", python_platform(question.platform)]
+        command += ["--python-version", newest_patch(question.python)]
+        command += ["--python-platform", python_platform(question.platform)]
         command += [*sources, "--index-strategy", self.configuration.strategy]
         for option in ("constraints", "overrides", "excludes"):
             if getattr(question, option):
@@ -111,22 +123,36 @@ class Uv:
             for name, value in self.configuration.environment.items()
             if _INHERITED.fullmatch(name) and value
         }
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            env=inherited | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                cwd=directory,
+                env=inherited | environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            raise _gave_up() from None
+        if self.route is not None:
+            self.route.check(gave_up=done.returncode != 0)
         message = self.configuration.redact(done.stderr)
         if done.returncode == 2 and ("unexpected argument" in message or "invalid value" in message):
             raise _too_old(message)
         if done.returncode != 0:
             raise UvFailure(message)
         return message
+
+
+def _gave_up() -> EnvdslError:
+    return EnvdslError.of(
+        "lock-uv-timeout",
+        f"uv found no answer within {PATIENCE:g} seconds",
+        hint="ask for less at once, or narrow the versions: some questions have too many answers that nearly fit",
+    )
 
 
 @lru_cache(maxsize=1)
@@ -145,6 +171,25 @@ def find_uv() -> Path:
         ) from error
 
 
+@lru_cache
+def newest_patch(python: PythonVersion) -> str:
+    """The patch release that layers of ``python`` are resolved for, as ``3.12.13``: the one that uv would install.
+
+    A feature release alone means its first patch release to uv, and hides what asks for a later one. uv knows
+    the releases without a network. For one that it does not know, the feature release.
+    """
+    command = [str(find_uv()), "python", "list", f"cpython@{python}", "--only-downloads", "--offline", "--no-config"]
+    command += ["--output-format", "json"]
+    environment = {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
+    done = subprocess.run(command, capture_output=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+    try:
+        found = [str(item["version"]) for item in json.loads(done.stdout)] if done.returncode == 0 else []
+    except (ValueError, TypeError, KeyError):
+        found = []
+    patches = [int(match[1]) for item in found if (match := re.fullmatch(rf"{re.escape(str(python))}\.(\d+)", item))]
+    return f"{python}.{max(patches)}" if patches else str(python)
+
+
 def python_platform(platform: Platform) -> str:
     """uv's name for a platform: the one with the newest C library that is no newer than the platform's."""
     if platform.libc == "musllinux":
@@ -155,11 +200,12 @@ def python_platform(platform: Platform) -> str:
 
 def _sources(configuration: IndexConfiguration) -> tuple[list[str], dict[str, str]]:
     """uv's arguments for the sources, and the variables that hold the credentials of those with any."""
-    arguments: list[str] = []
+    arguments: list[str] = ["--no-config"]
     environment: dict[str, str] = {}
     pages: list[str] = []
     indexes = [source for source in configuration.sources if not source.flat]
     for source in configuration.sources:
+        source.check_directory()
         pair = configuration.credentials(source)
         if source.flat:
             if source.directory is not None:
@@ -176,6 +222,28 @@ def _sources(configuration: IndexConfiguration) -> tuple[list[str], dict[str, st
         arguments += ["--no-index"]
     if pages:
         environment["UV_FIND_LINKS"] = ",".join(pages)
+    return arguments, environment
+
+
+def _routed_sources(route: Route, directory: Path) -> tuple[list[str], dict[str, str]]:
+    """uv's arguments for the one index that ``route`` is, and the variables with the credentials for files.
+
+    The sources stand in a configuration file as indexes for nothing: that is how uv learns whom it meets where.
+    """
+    configuration = route.configuration
+    arguments = ["--config-file", "uv.toml", "--default-index", f"envdsl={route.url}"]
+    environment = {variable("envdsl", "USERNAME"): route.credentials[0]}
+    environment[variable("envdsl", "PASSWORD")] = route.credentials[1]
+    settings = ""
+    for number, source in enumerate(configuration.reachable):
+        if source.directory is None and (pair := configuration.credentials(source)) is not None:
+            name = f"envdsl-{number}"
+            settings += f"[[index]]\nname = {json.dumps(name)}\nurl = {json.dumps(source.url)}\nexplicit = true\n"
+            environment[variable(name, "USERNAME")], environment[variable(name, "PASSWORD")] = pair
+    (directory / "uv.toml").write_text(settings, encoding="utf-8")
+    for name in ("NO_PROXY", "no_proxy"):
+        others = configuration.environment.get(name)
+        environment[name] = f"{others},{route.host}" if others else route.host
     return arguments, environment
 
 

@@ -12,7 +12,8 @@ from envdsl.model.digest import STORE_HASH_LENGTH, store_hash
 LAYER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PYTHON = re.compile(r"3\.(0|[1-9][0-9]?)")
-_PLATFORM = re.compile(r"(manylinux|musllinux)_([0-9]{1,2})_([0-9]{1,3})_(x86_64|aarch64)")
+MACHINES = ("x86_64", "aarch64")
+_PLATFORM = re.compile(rf"(manylinux|musllinux)_([0-9]{{1,2}})_([0-9]{{1,3}})_({'|'.join(MACHINES)})")
 _LAYER_ID = re.compile(rf"(base|x|iso)-([0-9a-z]{{{STORE_HASH_LENGTH}}})")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -31,19 +32,23 @@ class Crew:
         self._jobs: deque[Callable[[], None]] = deque()
         self._groups: list[_Group] = []
         self._running = 0
+        self._feeding = False
         self._errors: list[BaseException] = []
         self._stopped = False
         self._ended = 0
         self._blocked: set[int] = set()
 
-    def run(self, jobs: Iterable[Callable[[], None]]) -> list[BaseException]:
+    def run(self, jobs: Iterable[Callable[[], None]], *, feed: Callable[[], None] | None = None) -> list[BaseException]:
         """Carry out all jobs in their order; the exceptions of those that failed.
 
+        ``feed`` is called in this thread meanwhile, and may :meth:`add` more of them.
         After a failure no new job begins, and those that run are finished. An exception in the calling thread
-        (KeyboardInterrupt) stops those that run at their next part, and is raised when they have cleaned up.
+        (KeyboardInterrupt, or what ``feed`` raises) stops those that run at their next part, and is raised when they
+        have cleaned up.
         """
         self._jobs.extend(jobs)
-        if not self._jobs:
+        self._feeding = feed is not None
+        if not self._jobs and not self._feeding:
             return []
         # Daemons, so that one that waits for another process cannot keep an interrupted command alive.
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self._size)]
@@ -52,12 +57,18 @@ class Crew:
         try:
             for thread in threads:
                 thread.start()
+            if feed is not None:
+                with suppress(Cancelled):
+                    feed()
             with self._change:
+                self._feeding = False
+                self._change.notify_all()
                 while self._ended < len(threads):
                     self._change.wait(_WAKE)
         except BaseException:
             with self._change:
                 self._stopped = True
+                self._feeding = False
                 self._jobs.clear()
                 self._change.notify_all()
                 # A job, once begun, is waited for; a thread that has none ends by itself.
@@ -65,6 +76,14 @@ class Crew:
                     self._change.wait()
             raise
         return self._errors
+
+    def add(self, job: Callable[[], None]) -> None:
+        """Called while :meth:`run` feeds. Raises Cancelled where a job has failed: no further one begins then."""
+        with self._change:
+            if self._stopped or self._errors:
+                raise Cancelled
+            self._jobs.append(job)
+            self._change.notify_all()
 
     def share(self, work: Callable[[Item], Any], parts: Sequence[Item]) -> None:
         """Called by a job: do ``work`` for all ``parts``, with the help of whoever is free.
@@ -127,7 +146,7 @@ class Crew:
                     self._running += 1
                     return self._jobs.popleft(), None
                 group = next((group for group in self._groups if group.parts), None)
-                if group is not None or not self._running:
+                if group is not None or not (self._running or self._feeding):
                     return None, group
                 self._change.wait()
 

@@ -81,15 +81,21 @@ class Fetcher:
         self._threads = threading.local()
         self._stop = threading.Event()
 
-    def __call__(self, wheels: Sequence[WheelFile]) -> None:
+    def __call__(self, wheels: Sequence[WheelFile], *, ready: Callable[[WheelFile], None] = lambda wheel: None) -> None:
         """Fetch what is missing of ``wheels``; on return all of them are valid paths of the store.
 
+        ``ready`` is called for each as soon as it is one, from any thread; what it raises ends the fetching.
         Raises EnvdslError with a diagnostic for each wheel that could not be had: ``fetch-hash-mismatch``,
         ``fetch-not-found``, ``fetch-unreachable`` and ``fetch-offline`` (exit status ENVIRONMENT), ``store-…``.
         The others are there all the same.
         """
         distinct = {wheel.key: wheel for wheel in wheels}
-        missing = [wheel for key, wheel in distinct.items() if self._store.lookup(key) is None]
+        missing = []
+        for key, wheel in distinct.items():
+            if self._store.lookup(key) is None:
+                missing.append(wheel)
+            else:
+                ready(wheel)
         if not missing:
             return
         missing.sort(key=lambda wheel: (-wheel.size, wheel.filename))
@@ -98,7 +104,7 @@ class Fetcher:
         with self._reporter.task("Fetching wheels", total, "B") as task:
             pool = ThreadPoolExecutor(min(self._jobs, len(missing)), thread_name_prefix="fetch")
             try:
-                outcomes = list(pool.map(lambda wheel: self._attempt(wheel, task), missing))
+                outcomes = list(pool.map(lambda wheel: self._attempt(wheel, task, ready), missing))
             except BaseException:
                 self._stop.set()
                 raise
@@ -108,11 +114,12 @@ class Fetcher:
         if errors:
             raise EnvdslError.all(errors)
 
-    def _attempt(self, wheel: WheelFile, task: Task) -> EnvdslError | None:
+    def _attempt(self, wheel: WheelFile, task: Task, ready: Callable[[WheelFile], None]) -> EnvdslError | None:
         try:
             self._fetch(wheel, task)
         except EnvdslError as error:
             return error
+        ready(wheel)
         return None
 
     def _fetch(self, wheel: WheelFile, task: Task) -> None:

@@ -118,11 +118,14 @@ def _take_in(data: Buffer, unpack: Unpack) -> Intake:
     identity.check(wheel, "the lock", unpack.name, unpack.version)
     dist_info, data_directory = _directories(members, identity, wheel)
 
-    def text(name: str) -> str:
-        member = by_name.get(f"{dist_info}/{name}")
-        if member is None:
+    def member(name: str) -> Member:
+        found = by_name.get(f"{dist_info}/{name}")
+        if found is None:
             raise refusal(wheel, "metadata-missing", f"has no {name} in {dist_info}")
-        return _text(data, member, wheel)
+        return found
+
+    def text(name: str) -> str:
+        return _text(data, member(name), wheel)
 
     metadata = _headers(text("METADATA"))
     identity.check(wheel, "METADATA", metadata.get("name", ""), metadata.get("version", ""))
@@ -131,8 +134,8 @@ def _take_in(data: Buffer, unpack: Unpack) -> Intake:
     if not unpack.record_mismatch:
         rows = read_record(text("RECORD"), wheel, unpack.name)
         check_complete(rows, by_name, dist_info, wheel, unpack.name)
-    elif (record := by_name.get(f"{dist_info}/RECORD")) is not None:
-        expand(data, record, wheel)  # nobody else reads it, and the archive's faults cannot be waived
+    else:  # only what RECORD says can be waived: not that there is one, and not the archive's faults
+        expand(data, member("RECORD"), wheel)
     entry_points: tuple[EntryPoint, ...] = ()
     if f"{dist_info}/entry_points.txt" in by_name:
         entry_points = _entry_points(text("entry_points.txt"), wheel)

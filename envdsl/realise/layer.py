@@ -59,6 +59,8 @@ def link_layer(layer: Layer, parts: Sequence[Part], root: Path, *, below: Owner 
 
     Raises EnvdslError ``layer-collision…``; OSError from the disk.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     parts = sorted(parts, key=lambda part: part.unpack.name)
     ownership = claim(
         [Owner(part.unpack.name, part.tree, part.listing) for part in parts],
@@ -69,17 +71,18 @@ def link_layer(layer: Layer, parts: Sequence[Part], root: Path, *, below: Owner 
     files = _with_bytecode(parts, ownership)
     borrowed = _borrowed(files, below) if below else {}
     files |= borrowed
-    link_files(((path, str(tree)) for path, (_, tree) in files.items()), root)
-    imports = [import_names(part.listing) for part in parts]
     writer = TreeWriter(root)
-    facts = _facts(layer, parts, imports, ownership, files)
-    if below and borrowed:
-        facts["borrowed"] = [{"from": below.named(path), "path": path} for path in borrowed]
-    writer.write(FACTS, canonical_json(facts))
-    return Farm(
-        _listing(parts, files, [*writer.entries, *(entry for entry, _ in borrowed.values())]),
-        tuple(_shadowing(layer, parts, imports, name)),
-    )
+    # Links are the kernel's work, what the layer says of itself is ours.
+    with ThreadPoolExecutor(1) as executor:
+        linking = executor.submit(link_files, [(path, str(tree)) for path, (_, tree) in files.items()], root)
+        imports = [import_names(part.listing) for part in parts]
+        facts = _facts(layer, parts, imports, ownership, files)
+        if below and borrowed:
+            facts["borrowed"] = [{"from": below.named(path), "path": path} for path in borrowed]
+        writer.write(FACTS, canonical_json(facts))
+        listing = _listing(parts, files, [*writer.entries, *(entry for entry, _ in borrowed.values())])
+        linking.result()
+    return Farm(listing, tuple(_shadowing(layer, parts, imports, name)))
 
 
 def _with_bytecode(parts: Sequence[Part], ownership: Ownership) -> dict[str, tuple[Entry, Path]]:

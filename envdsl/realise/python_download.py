@@ -40,8 +40,9 @@ _AMBIENT = frozenset(
 )
 _CAUSE = re.compile(r"(error|cause|Caused by):\s*")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
-# A proxy that hides a refusal makes uv ask again for long; the fallback waits for it.
-_RETRIES = "1"
+# The fallback waits for uv to give up: a proxy that hides a refusal makes it ask again for long, and a network that
+# swallows everything lets each attempt take its whole time.
+_PATIENCE = {"UV_HTTP_RETRIES": "1", "UV_HTTP_CONNECT_TIMEOUT": "3"}
 
 
 def download(python: PythonVersion, directory: Path, *, mirror: str | None) -> Path:
@@ -50,8 +51,7 @@ def download(python: PythonVersion, directory: Path, *, mirror: str | None) -> P
     command += ["--no-cache", "--no-progress", "--color", "never"]
     if mirror is not None:
         command += ["--mirror", mirror]
-    environment = {name: value for name, value in os.environ.items() if name not in _AMBIENT}
-    environment.setdefault("UV_HTTP_RETRIES", _RETRIES)
+    environment = _PATIENCE | {name: value for name, value in os.environ.items() if name not in _AMBIENT}
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     except OSError as error:

@@ -43,7 +43,8 @@ class Realisation:
     """What a build did.
 
     ``layers`` by declared name (sorted). ``built`` and ``reused`` count derivations by kind; what a valid layer
-    is made of is not looked at and not counted. ``seconds`` is the wall time of each stage.
+    is made of is not looked at and not counted. ``seconds`` is the wall time of each stage;
+    wheels are unpacked while others are fetched, and "unpack" includes that.
     """
 
     layers: Mapping[str, RealisedLayer]

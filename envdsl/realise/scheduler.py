@@ -1,8 +1,8 @@
 """Realising layers: a plan of what is missing, then fetch, unpack, compile, link.
 
-The plan is made from the top: a layer that is valid needs nothing below it. Stages follow each other; within a
-stage all cores work. The outcome of each step is registered at once, so that a build that fails or is
-interrupted has lost the steps that were running, and nothing else.
+The plan is made from the top: a layer that is valid needs nothing below it. A wheel is unpacked as soon as it is there;
+the other stages follow each other, and within each all cores work. The outcome of each step is registered at once, so
+that a build that fails or is interrupted has lost the steps that were running, and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from envdsl.errors import EnvdslError
 from envdsl.graph.compile import Graph
@@ -31,8 +31,13 @@ from envdsl.reporter import Reporter
 from envdsl.store.failures import failures
 from envdsl.store.store import Store
 
-Fetch: TypeAlias = Callable[[Sequence[WheelFile]], None]
 Interpreters: TypeAlias = Callable[[PythonVersion], Path]
+
+
+class Fetch(Protocol):
+    """Makes ``wheels`` valid paths of the store; ``ready`` may be called for each as soon as it is one."""
+
+    def __call__(self, wheels: Sequence[WheelFile], *, ready: Callable[[WheelFile], None] = ...) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -150,16 +155,12 @@ class _Run:
     def __call__(self, fetch: Fetch, interpreters: Interpreters, locks: Mapping[str, bytes]) -> Realisation:
         todo = plan(self._graph, self._names, self._store)
         executables = {python: interpreters(python) for python in sorted({item.python for item in todo.bytecode})}
-        if todo.wheels:
-            with self._stage("fetch"):
-                fetch(todo.wheels)
-                self._steps.fetched = frozenset(wheel.key for wheel in todo.wheels)
         with self._stage("source"):
             for source in todo.sources:
                 self._steps.source(source)
         if todo.unpacks:
             with self._stage("unpack"):
-                self._unpack(todo.unpacks)
+                self._unpack(todo, fetch)
         if todo.bytecode:
             with self._stage("bytecode"):
                 self._compile(todo.bytecode, executables)
@@ -176,20 +177,39 @@ class _Run:
             warnings=tuple(self._steps.warnings),
         )
 
-    def _unpack(self, unpacks: Sequence[Unpack]) -> None:
+    def _unpack(self, todo: Plan, fetch: Fetch) -> None:
         # Before the threads: two that begin with different parts of a package whose parts import each other can both
         # be shown one that is half done (importlib breaks the deadlock that way).
         import installer  # noqa: F401
 
+        import envdsl.realise.unpack  # noqa: F401
+
         crew = Crew(self._jobs)
-        with self._reporter.task("Unpacking", sum(unpack.wheel.size for unpack in unpacks), "B") as task:
+        absent = {wheel.key: wheel for wheel in todo.wheels}
+        waiting: dict[str, list[Unpack]] = {key: [] for key in absent}
+        for unpack in todo.unpacks:
+            if unpack.wheel.key in absent:
+                waiting[unpack.wheel.key].append(unpack)
+        with self._reporter.task("Unpacking", sum(unpack.wheel.size for unpack in todo.unpacks), "B") as task:
 
             def job(unpack: Unpack) -> None:
                 task.describe(f"{unpack.name} {unpack.version}")
                 self._steps.unpack(unpack, crew)
                 task.advance(unpack.wheel.size)
 
-            _raise_all(crew.run([partial(job, unpack) for unpack in unpacks]))
+            def ready(wheel: WheelFile) -> None:
+                self._steps.fetched.add(wheel.key)
+                for unpack in waiting.pop(wheel.key, ()):
+                    crew.add(partial(job, unpack))
+
+            def feed() -> None:
+                with self._stage("fetch"):
+                    fetch(todo.wheels, ready=ready)
+                    for wheel in absent.values():
+                        ready(wheel)
+
+            there = [partial(job, unpack) for unpack in todo.unpacks if unpack.wheel.key not in absent]
+            _raise_all(crew.run(there, feed=feed if absent else None))
 
     def _compile(self, missing: Sequence[Bytecode], executables: Mapping[PythonVersion, Path]) -> None:
         from concurrent.futures import ThreadPoolExecutor, wait
@@ -258,7 +278,7 @@ class _Run:
         records |= {
             layout.locks / f"{self._graph.layers[name].id}.toml": locks[name] for name in self._names if name in locks
         }
-        missing = [(path, content) for path, content in records.items() if not path.exists()]
+        missing = [(path, content) for path, content in records.items() if not _holds(path, content)]
         if not missing:
             return
         with failures("record what was built", layout.root):
@@ -279,6 +299,13 @@ class _Run:
                 found[derivation.key] = derivation
                 pending += derivation.dependencies()
         return found.values()
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except FileNotFoundError:
+        return False
 
 
 def _raise_all(errors: Sequence[BaseException]) -> None:

@@ -17,10 +17,7 @@ from envdsl.errors import Diagnostic, EnvdslError, Note
 from envdsl.graph.derivation import Bytecode, Derivation, Layer, SourceTree, Unpack
 from envdsl.realise.collisions import Owner
 from envdsl.realise.crew import Crew
-from envdsl.realise.intake import open_wheel
 from envdsl.realise.layer import Part, link_layer
-from envdsl.realise.source import copy_source
-from envdsl.realise.unpack import Unpacking
 from envdsl.reporter import Reporter
 from envdsl.store.failures import failures
 from envdsl.store.store import Store, StorePath
@@ -30,6 +27,7 @@ from envdsl.store.treehash import Listing
 if TYPE_CHECKING:
     from envdsl.realise.bytecode import Compiler
 
+_DO = {"wheel": "fetch", "unpack": "unpack", "bytecode": "compile", "source": "copy", "layer": "link"}
 _DOING = {"wheel": "fetching", "unpack": "unpacking", "bytecode": "compiling", "source": "copying", "layer": "linking"}
 
 
@@ -44,11 +42,14 @@ class Steps:
         self._lock = threading.Lock()
         self._listings: dict[str, Listing] = {}
         self.built: dict[str, int] = {}
-        self.fetched: frozenset[str] = frozenset()
+        self.fetched: set[str] = set()
         self.warnings: list[Diagnostic] = []
 
     def unpack(self, unpack: Unpack, crew: Crew) -> None:
         """Raises EnvdslError ``intake-…`` for what is wrong with the wheel."""
+        from envdsl.realise.intake import open_wheel
+        from envdsl.realise.unpack import Unpacking
+
         path = self._store.layout.unpacked_path(unpack.key, unpack.name, unpack.version)
 
         def build(temporary: Path) -> Listing:
@@ -86,6 +87,7 @@ class Steps:
 
     def source(self, source: SourceTree) -> None:
         """Raises EnvdslError ``source-…``."""
+        from envdsl.realise.source import copy_source
 
         def build(temporary: Path) -> Listing:
             return copy_source(self._project / source.path, source, temporary)
@@ -160,7 +162,7 @@ class Steps:
                 return present
             temporary = self._store.temporary(f"{derivation.kind}-{what.split()[0].replace('/', '-')}")
             try:
-                with failures(f"{_DOING[derivation.kind]} {what}", self._store.layout.root):
+                with failures(f"{_DO[derivation.kind]} {what}", self._store.layout.root):
                     listing = build(temporary)
                 registered = self._store.register(
                     temporary,

@@ -81,16 +81,15 @@ def show(layout: Layout, name: str) -> Session:
     Raises EnvdslError: ``session-unknown``, ``session-manifest-invalid``, ``session-manifest-version``.
     """
     directory = layout.sessions / name
-    known = names(layout)
-    if name not in known:
-        close = get_close_matches(name, known, 1)
+    path = directory / MANIFEST
+    if not SESSION_NAME.fullmatch(name) or not path.is_file():
+        close = get_close_matches(name, names(layout), 1)
         raise EnvdslError.of(
             "session-unknown",
             f"there is no session {name!r} in {layout.root}",
             hint=f"did you mean {close[0]!r}?" if close else "envdsl session list shows those that there are",
             exit_status=ExitStatus.USAGE,
         )
-    path = directory / MANIFEST
     return Session(name, directory, Manifest.from_json(path.read_bytes(), name=str(path)))
 
 
@@ -117,19 +116,25 @@ def on_host(store: Store, manifest: Manifest) -> Manifest:
             )
     if conflicts := overlaps(store, manifest.layers):
         raise EnvdslError(*conflicts)
-    if manifest.workspace is not None and not Path(manifest.workspace.source).is_dir():
-        raise EnvdslError.of(
-            "session-workspace-missing",
-            f"the workspace {manifest.workspace.source} is not a directory",
-            hint="make it, or name another one with --workspace",
-            exit_status=ExitStatus.USAGE,
-        )
+    if manifest.workspace is not None:
+        require_workspace(Path(manifest.workspace.source))
     write_shims(store.layout.bin)
     shared = shared_directory(store.layout)
     root = skeleton.prepare(shared, [item.mount() for item in manifest.mounts])
     with suppress(OSError):  # a store of somebody else's
         os.utime(root[0].source or "")  # in use: see `prune`
     return manifest.on_host(root, seccomp.install(shared))
+
+
+def require_workspace(workspace: Path) -> None:
+    """Raises EnvdslError ``session-workspace-missing`` where there is no such directory."""
+    if not workspace.is_dir():
+        raise EnvdslError.of(
+            "session-workspace-missing",
+            f"the workspace {workspace} is not a directory",
+            hint="make it, or name another one with --workspace",
+            exit_status=ExitStatus.USAGE,
+        )
 
 
 def create(store: Store, manifest: Manifest) -> Session:
@@ -139,6 +144,7 @@ def create(store: Store, manifest: Manifest) -> Session:
     ``session-exists``, ``session-layer-missing``, ``session-workspace-missing``, ``sandbox-no-bwrap``.
     """
     layout = store.layout
+    store.flush()  # a binding outlives a power failure, and what it binds with it
     with _writing(layout), store.lease():
         complete = on_host(store, manifest)
         files = _files(layout, complete)
@@ -171,6 +177,7 @@ def rebase(store: Store, manifest: Manifest) -> Difference:
     Sandboxes that run keep what they were started with. Raises EnvdslError: ``session-unknown``,
     ``session-layer-missing``, ``session-workspace-missing``, ``sandbox-no-bwrap``.
     """
+    store.flush()
     with _writing(store.layout), store.lease():
         present = show(store.layout, manifest.session)
         complete = on_host(store, manifest)

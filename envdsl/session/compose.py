@@ -2,7 +2,7 @@
 
 The rules:
 
-- one base or iso layer, the foundation; every other layer is an x layer that stands on that very base;
+- one base or iso layer, the foundation; every other layer is an x layer that stands on that very layer;
 - one Python feature release and one platform, the interpreter's release among them;
 - a distribution has one version, and one wheel, across all layers: that is why their order has no meaning;
 - no two layers give one variable different values, and none sets a variable that the session sets.
@@ -116,6 +116,15 @@ def compose(
     )
 
 
+def check(session: str, workspace: Path | None, layout: Layout) -> None:
+    """What :func:`compose` refuses whatever the layers are, so that nothing is built for it first.
+
+    Raises EnvdslError: ``session-name``, ``session-workspace``, ``session-store``.
+    """
+    if problems := [*_name_problems(session), *_place_problems(workspace, layout)]:
+        raise EnvdslError(*problems)
+
+
 def plan(manifest: Manifest) -> SandboxPlan:
     """What the room ``sandbox`` carries out.
 
@@ -191,13 +200,15 @@ def _name_problems(session: str) -> Iterable[Diagnostic]:
 def _stacking_problems(layers: Sequence[BoundLayer], interpreter: Interpreter) -> Iterable[Diagnostic]:
     foundation, *extensions = layers
     for layer in extensions:
+        if layer.base == foundation.id:
+            continue
         if foundation.kind is LayerKind.ISO:
             yield Diagnostic(
                 "session-base-mismatch",
-                f"{layer.name} is an x layer, and {foundation.name} is an iso layer, which nothing stands on",
+                f"the x layer {layer.name} stands on {layer.base}, and the session on the iso layer {foundation.name}",
                 hint=f"declare an iso layer that holds what {foundation.name} and {layer.name} hold",
             )
-        elif layer.base != foundation.id:
+        else:
             yield Diagnostic(
                 "session-base-mismatch",
                 f"the x layer {layer.name} stands on {layer.base}, "

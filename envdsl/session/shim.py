@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 
-from envdsl.realise.python_site import PIP_MESSAGE
-
-_PIP = f"#!/bin/sh\nprintf %s {shlex.quote(PIP_MESSAGE)} >&2\nexit 1\n"
+# The managed prefix has the text (`envdsl.realise.python_site`); -P: not whatever is called pip.py in the workspace.
+_PIP = '#!/bin/sh\nexec python3 -P -m pip "$@"\n'
 SHIMS = {"pip": _PIP, "pip3": _PIP}
 
 

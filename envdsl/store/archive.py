@@ -93,7 +93,7 @@ class Writer:
         self._stream = ZstdCompressor(compression_params=parameters).stream_writer(stream, closefd=False)
 
     def add_list(self, name: str, content: bytes) -> None:
-        """The first member."""
+        """A member before those of the list: the list itself, and what belongs to it."""
         self.add(Member(name, size=len(content), digest=blake3(content).hexdigest()), [content])
 
     def add(self, member: Member, blocks: Iterable[bytes] = ()) -> None:
@@ -140,18 +140,20 @@ class Reader:
         self._stream = ZstdDecompressor(max_window_size=1 << _WINDOW_LOG).stream_reader(file, closefd=False)
         self._coming: list[Member] = []
         self._position = 0
+        self._begun = False
 
     def read_list(self, name: str) -> bytes:
-        """The content of the first member, which must have that name."""
+        """The content of the first member, which must have that name; of the next one, where it is asked again."""
         header = self._take(_BLOCK)
         found = _interpret(header)
         if found is None or found.name != name or not 0 <= found.size <= MAX_LIST:
-            self._refuse("list", f"does not begin with {name}")
+            self._refuse("list", f"does not begin with {name}" if not self._begun else f"has no {name} after its list")
         member = Member(name, size=found.size)
         if header != member.header():
             self._refuse("header", "has a header of another form", name)
         content = self._take(member.size)
         self._padding(member)
+        self._begun = True
         return content
 
     def expect(self, members: Iterable[Member]) -> None:

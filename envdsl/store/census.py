@@ -18,7 +18,7 @@ from typing import TypeAlias
 from envdsl.store.layout import Layout
 from envdsl.store.locks import is_locked_by_sandbox
 from envdsl.store.process import leased_keys
-from envdsl.store.roots import Root, written
+from envdsl.store.roots import MISSING_AGE, Root, written
 from envdsl.store.store import Store
 
 Given: TypeAlias = Iterable[str | Root] | Callable[[], Iterable[str | Root]]
@@ -88,14 +88,16 @@ def in_sandbox(layout: Layout, path: str) -> bool:
     return is_locked_by_sandbox(layout.absolute(path) / "layer.json")
 
 
-def roots(store: Store, census: Census, given: Given, *, keep_last: int = 0) -> list[Root]:
+def roots(
+    store: Store, census: Census, given: Given, *, keep_last: int = 0, missing_age: float = MISSING_AGE
+) -> list[Root]:
     """All roots but sandboxes, of which :mod:`envdsl.store.replaced` knows. To be called with the gate held alone.
 
     Leases come first: whoever makes a root (a session, a list of a project's layers) holds one until it is there, so
     what is not leased any more is a root by then.
     """
     found = [Root("a running build or command", key) for key in leased_keys(store.layout.tmp) if key in census.paths]
-    found += census.resolve(written(store.layout, keep_last=keep_last))
+    found += census.resolve(written(store.layout, keep_last=keep_last, missing_age=missing_age))
     named = given() if callable(given) else given
     found += census.resolve(root if isinstance(root, Root) else Root("given", root) for root in named)
     found += [Root("an interpreter", key) for key, path in census.paths.items() if path.startswith("python/")]

@@ -134,7 +134,8 @@ class _Collection:
         """Who lives now, and what goes: all else, or those of it that are ``chosen``. With the gate held alone."""
         store = self._store
         census = Census(store)
-        found = roots(store, census, self._given, keep_last=self._policy.keep_last)
+        policy = self._policy
+        found = roots(store, census, self._given, keep_last=policy.keep_last, missing_age=policy.missing_age)
         alive = census.closure({root.target for root in found} | store.registry.newer_than(self._newest))
         dead = census.paths.keys() - alive
         if dead:

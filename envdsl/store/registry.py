@@ -1,7 +1,8 @@
 """The database of valid paths. A path is valid when it has a row here, and only then.
 
 SQLite in WAL mode. A row carries the id of the boot under which it was written until its files are known to
-be on disk; see ``docs/decisions/durability.md``. The module imports ``sqlite3`` when a database is opened:
+be on disk. Under another boot they may have lost bytes with the power: whoever opens the database first compares them
+(``docs/decisions/durability.md``). The module imports ``sqlite3`` when a database is opened:
 a command that finds nothing to do needs none.
 """
 
@@ -9,18 +10,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.store.locks import gate
 
 if TYPE_CHECKING:
     import sqlite3
+
+FindLost: TypeAlias = Callable[[Sequence["StorePath"]], Collection[str]]
 
 APPLICATION_ID = 0x656E7664  # "envd"
 _MANY = 500  # keys; asking for all paths is quicker than for more by one
@@ -77,12 +81,17 @@ class StorePath:
 
 
 class Registry:
-    """The rows of a store. Opened at the first question; may be used from several threads, and after a fork."""
+    """The rows of a store. Opened at the first question; may be used from several threads, and after a fork.
 
-    def __init__(self, database: Path, locks: Path, *, writable: bool) -> None:
+    ``find_lost`` is called at that question where there are rows of an earlier boot that were never flushed: it
+    returns the keys of those whose files did not survive. Without it, none of them did.
+    """
+
+    def __init__(self, database: Path, locks: Path, *, writable: bool, find_lost: FindLost | None = None) -> None:
         self._database = database
         self._locks = locks
         self._writable = writable
+        self._find_lost = find_lost
         self._mutex = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
@@ -208,12 +217,19 @@ class Registry:
         with self.writing(durable=True) as connection:
             connection.executemany("DELETE FROM paths WHERE key = ?", [(key,) for key in keys])
 
-    def newest(self, *, unflushed: bool = False) -> int:
-        """The number of the latest row (that was not flushed yet); 0 where there is none. Numbers only grow."""
-        where = "WHERE boot IS NOT NULL" if unflushed else ""
+    def newest(self) -> int:
+        """The number of the latest row; 0 where there is none. Numbers only grow."""
         with self.reading() as connection:
-            (number,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM paths {where}").fetchone()
+            (number,) = connection.execute("SELECT coalesce(max(id), 0) FROM paths").fetchone()
         return int(number)
+
+    def unflushed(self, *, older_than: float = 0.0) -> int:
+        """The number of the latest row that was not flushed; 0 where none is that is older than so many seconds."""
+        with self.reading() as connection:
+            number, first = connection.execute(
+                "SELECT coalesce(max(id), 0), min(registered) FROM paths WHERE boot IS NOT NULL"
+            ).fetchone()
+        return int(number) if number and first <= time.time() - older_than else 0
 
     def newer_than(self, number: int) -> set[str]:
         """The keys of the rows after number ``number``."""
@@ -244,6 +260,13 @@ class Registry:
         # A connection that came through a fork belongs to the parent: closing it here would be wrong as well.
         self._connection, self._process = None, os.getpid()
         self._connection = self._connect() if self._writable else self._connect_read_only()
+        if self._writable:
+            try:
+                self._recover(self._connection)
+            except BaseException:
+                self._connection.close()
+                self._connection = None
+                raise
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -253,7 +276,6 @@ class Registry:
                 with gate(self._locks / "database", shared=False):
                     self._migrate(connection)
             connection.execute("PRAGMA foreign_keys = ON")
-            self._drop_unflushed(connection)
         except BaseException:
             connection.close()
             raise
@@ -274,7 +296,7 @@ class Registry:
             # Without a writer SQLite cannot make its shared-memory file here; nobody else can write, either.
             connection = self._raw(f"{place}?mode=ro&immutable=1", uri=True)
             version = self._version(connection)
-        # What cannot be deleted here (see _drop_unflushed) is hidden, and what cannot be migrated is made up for.
+        # What cannot be compared here (see _recover) is hidden, and what cannot be migrated is made up for.
         columns = "*, registered AS used" if version < 2 else "*"
         connection.execute(
             f"CREATE TEMP VIEW paths AS SELECT {columns} FROM main.paths WHERE boot IS NULL OR boot = '{boot_id()}'"
@@ -321,11 +343,25 @@ class Registry:
                 f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}; COMMIT;"
             )
 
-    def _drop_unflushed(self, connection: sqlite3.Connection) -> None:
-        """Rows from before the last boot that were never flushed: their files may have lost bytes with the power."""
-        stale = "FROM paths WHERE boot IS NOT NULL AND boot <> ?"
-        if connection.execute(f"SELECT 1 {stale} LIMIT 1", (boot_id(),)).fetchone():
-            connection.execute(f"DELETE {stale}", (boot_id(),))
+    def _recover(self, connection: sqlite3.Connection) -> None:
+        """Rows of an earlier boot that were never flushed: those that survived become rows of this boot.
+
+        The connection is open for others of this thread meanwhile, and shows these rows.
+        """
+        find = f"SELECT {_COLUMNS} FROM paths WHERE boot IS NOT NULL AND boot <> ? ORDER BY path"
+        if connection.execute(f"{find} LIMIT 1", (boot_id(),)).fetchone() is None:
+            return
+        with gate(self._locks / "database", shared=False):
+            stale = [_store_path(row, ()) for row in connection.execute(find, (boot_id(),)).fetchall()]
+            lost: Collection[str] = {path.key for path in stale}
+            if stale and self._find_lost is not None:
+                lost = self._find_lost(stale)
+            with self.writing():
+                connection.executemany("DELETE FROM paths WHERE key = ?", [(key,) for key in lost])
+                connection.executemany(
+                    "UPDATE paths SET boot = ? WHERE key = ? AND boot IS NOT NULL",
+                    [(boot_id(), path.key) for path in stale],
+                )
 
     def _disk_is_full(self) -> bool:
         try:
@@ -390,5 +426,5 @@ def boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
-        # Every process is a boot of its own then: what it does not flush, the next one builds again.
+        # Every process is a boot of its own then: what it does not flush, the next one compares.
         return os.urandom(16).hex()

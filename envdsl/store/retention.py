@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from envdsl.store.census import Census
+from envdsl.store.roots import MISSING_AGE
 from envdsl.store.store import StorePath
 
 
@@ -22,11 +23,13 @@ class Policy:
 
     ``free``: no more than is needed to free that many bytes of disk. ``unused_since``: only what was not used since
     then (seconds since 1970). ``keep_last``: the last so many layers that a project had under one name are no garbage.
+    ``missing_age``: after so many seconds the layers of a project whose directory is missing are.
     """
 
     free: int | None = None
     unused_since: int | None = None
     keep_last: int = 0
+    missing_age: float = MISSING_AGE
 
     @property
     def everything(self) -> bool:

@@ -7,6 +7,9 @@ roots, one a line: a key or a store path, then whatever else is known of it::
     310ef31c… office 1735689600
     27a5b3c4… office 1733011200 1735689600
 
+A project whose directory is *missing* may have been deleted, or lie on a disk that is not mounted now. So the list of
+one counts as long as it was not missing for a week; ``# missing 1735689600``, a line that gc writes, says since when.
+
 The words after the key are a name, when it became a root of that name and, for one that is a root no more, when it
 ceased to be (seconds since 1970). Those are the history that ``gc --keep-last`` reads; to everybody else a line with
 four words says nothing. A file is written whole, by a rename.
@@ -29,8 +32,11 @@ from envdsl.store.layout import Layout
 from envdsl.store.locks import exclusive
 
 HISTORY = 100  # entries that are kept for a name
+MISSING_AGE = 7 * 24 * 3600.0  # seconds that the lists of a project outlive its directory
 _HEADER = re.compile(r"# (?P<kind>[a-z-]+) (?P<name>\".*\")")
 _TEMPORARY = re.compile(r"\..*\.new")
+_MISSING = re.compile(r"# missing (\d+)")
+_OF_PROJECTS = ("project", "wheels-of")  # kinds of lists that are called after a directory
 
 
 class Root(NamedTuple):
@@ -63,8 +69,19 @@ class Entry:
         return " ".join(words if self.until is None else [*words, str(self.until)])
 
 
-def written(layout: Layout, *, keep_last: int = 0) -> Iterator[Root]:
-    """All roots that are written down; with ``keep_last`` the last so many of each name in each list."""
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A project whose directory is not there: since when that is known (seconds since 1970), and its lists."""
+
+    project: str
+    since: int
+    files: tuple[str, ...]
+
+
+def written(layout: Layout, *, keep_last: int = 0, missing_age: float = MISSING_AGE) -> Iterator[Root]:
+    """All roots that are written down; with ``keep_last`` the last so many of each name in each list. Lists of projects
+    that are missing for ``missing_age`` seconds or longer count no more."""
+    now = time.time()
     if layout.current.is_symlink() and (target := _inside(layout, layout.current)):
         yield Root("current", target)
     for place in _members(layout.gcroots):
@@ -73,6 +90,10 @@ def written(layout: Layout, *, keep_last: int = 0) -> Iterator[Root]:
                 yield Root(f"gcroots/{place.name}", target)
         elif place.is_file():
             title, entries = read(place)
+            if (since := _missing_since(place, int(now))) is not None:
+                if since <= now - missing_age:
+                    continue
+                title += " (missing)"
             for entry in _chosen(entries, keep_last):
                 what = f"{entry.name} of {title}" if entry.name else title
                 yield Root(what if entry.until is None else f"{what}, until {_date(entry.until)}", entry.target)
@@ -89,12 +110,79 @@ def ended(layout: Layout) -> dict[str, int]:
     return last
 
 
+def projects(layout: Layout) -> list[Path]:
+    """The directories of the projects that keep layers here, whether they are there now or not; sorted."""
+    lists = (place for place in _members(layout.gcroots) if place.name.startswith("project-") and place.is_file())
+    return sorted({Path(project) for place in lists if (project := _project(place))})
+
+
+def missing(layout: Layout) -> list[Missing]:
+    """The projects that have lists here and are missing, by name."""
+    found: dict[str, Missing] = {}
+    for place in _members(layout.gcroots):
+        if place.is_file() and (since := _missing_since(place, int(time.time()))) is not None:
+            project = _project(place) or ""
+            known = found.get(project, Missing(project, since, ()))
+            found[project] = Missing(project, min(since, known.since), (*known.files, place.name))
+    return [found[project] for project in sorted(found)]
+
+
+def note_missing(layout: Layout) -> None:
+    """Write into the lists of projects since when these are missing, and nothing of the kind into those of others."""
+    for place in _members(layout.gcroots):
+        if not place.is_file() or place.is_symlink() or _project(place) is None:
+            continue
+        with _writing(layout, place.name):
+            since = _missing_since(place, int(time.time()))
+            lines = [line for line in _lines(place) if not _MISSING.fullmatch(line)]
+            if lines and since is not None:
+                lines.insert(1, f"# missing {since}")
+            if lines:
+                _write(place, "".join(f"{line}\n" for line in lines).encode())
+
+
+def forget_missing(layout: Layout, *, missing_age: float = MISSING_AGE) -> None:
+    """Remove the lists that :func:`written` leaves out."""
+    for place in _members(layout.gcroots):
+        if place.is_file() and not place.is_symlink() and _project(place) is not None:
+            with _writing(layout, place.name):
+                since = _missing_since(place, int(time.time()))
+                if since is not None and since <= time.time() - missing_age:
+                    place.unlink(missing_ok=True)
+
+
+def _project(place: Path) -> str | None:
+    """The directory that a list is called after; None for a list of another kind."""
+    lines = _lines(place)
+    header = _HEADER.fullmatch(lines[0]) if lines else None
+    if header is None or header["kind"] not in _OF_PROJECTS:
+        return None
+    try:
+        name = json.loads(header["name"])
+    except ValueError:
+        return None
+    return name if Path(name).is_absolute() else None
+
+
+def _missing_since(place: Path, now: int) -> int | None:
+    """Since when the project of a list is missing, as far as is known (``now`` where nobody noted it); None where it
+    is there, or may be: a directory that this user cannot look into is no missing one."""
+    project = _project(place)
+    if project is None:
+        return None
+    try:
+        Path(project).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        noted = [int(found[1]) for line in _lines(place) if (found := _MISSING.fullmatch(line))]
+        return min([now, *noted])
+    except OSError:
+        pass
+    return None
+
+
 def read(place: Path) -> tuple[str, list[Entry]]:
     """What a list of roots calls itself (else its file's name), and its entries; nothing for one that is not there."""
-    try:
-        lines = place.read_text("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        lines = []
+    lines = _lines(place)
     header = _HEADER.fullmatch(lines[0]) if lines else None
     title = f"gcroots/{place.name}"
     if header is not None:
@@ -119,7 +207,7 @@ def write(
     the last to write. Raises EnvdslError ``store-…``.
     """
     place = layout.gcroots / file
-    with failures("write roots", layout.root), exclusive(layout.tmp / "locks" / f"roots-{file}"):
+    with _writing(layout, file):
         roots = find()
         _, before = read(place)
         bare = {*unnamed, *(entry.target for entry in before if not entry.name and not complete)}
@@ -127,6 +215,19 @@ def write(
         lines = [f"# {title[0]} {json.dumps(title[1])}", *map(str, after), *sorted(bare)]
         _write(place, "".join(f"{line}\n" for line in lines).encode())
     return roots
+
+
+def _lines(place: Path) -> list[str]:
+    try:
+        return place.read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+@contextlib.contextmanager
+def _writing(layout: Layout, file: str) -> Iterator[None]:
+    with failures("write roots", layout.root), exclusive(layout.tmp / "locks" / f"roots-{file}"):
+        yield
 
 
 def _merged(before: list[Entry], roots: Mapping[str, str], complete: bool, now: int) -> list[Entry]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from envdsl.model.digest import STORE_HASH_LENGTH, store_hash
 from envdsl.store import replaced
-from envdsl.store.census import Census
+from envdsl.store.census import Census, in_sandbox
 from envdsl.store.layout import Layout
 from envdsl.store.process import dead_directories
 from envdsl.store.store import Store
@@ -80,6 +80,9 @@ def remove_if_empty(directory: Path) -> None:
 
 
 def _without_row(layout: Layout, valid: set[str]) -> Iterator[Path]:
+    """What a running sandbox has mounted stays, even if the database that knew of it was lost."""
+    mounted = {f"layers/{name}" for name in _names(layout, "layers") if f"layers/{name}" not in valid}
+    mounted = {path for path in mounted if in_sandbox(layout, path)}
     for name, depth in layout.OUTPUTS.items():
         if name == "python":  # uv keeps its own files there
             continue
@@ -91,7 +94,7 @@ def _without_row(layout: Layout, valid: set[str]) -> Iterator[Path]:
                 # An empty one is where somebody died between making it and filling it.
                 places += [f"{parent}/{member}" for member in names] or [parent]
         for place in places:
-            if place not in valid:
+            if place not in valid and place not in mounted and not (mounted and name == "sources"):
                 yield layout.root / place
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from envdsl.model.digest import store_hash
 from envdsl.store import reserve
 from envdsl.store.failures import failure, failures
 from envdsl.store.layout import Layout
-from envdsl.store.locks import exclusive, gate
+from envdsl.store.locks import exclusive, gate, is_locked_by_sandbox
 from envdsl.store.process import ProcessDirectory
 from envdsl.store.registry import Registry, StorePath
 from envdsl.store.syncfs import FileSystem
@@ -41,30 +41,30 @@ class Store:
         self.layout = layout
         self.writable = writable
         self._locks = layout.tmp / "locks"
-        self.registry = Registry(layout.database, self._locks, writable=writable)
+        self.registry = Registry(layout.database, self._locks, writable=writable, find_lost=self._find_lost)
         self._process = ProcessDirectory(layout.tmp, lambda: self.gate(shared=True))
         self._file_system = FileSystem(layout.root)
 
     @classmethod
     def open(cls, root: Path, *, create: bool = True) -> Store:
-        """The store at ``root``, made if there is none (and ``create``). One that cannot be written serves lookups.
+        """The store at ``root``, made if there is none. One that cannot be written serves lookups.
 
-        Raises EnvdslError ``store-missing``, or ``store-permission`` and ``store-full`` where it cannot be made.
+        Without ``create`` nothing is made: where there is no store, lookups find nothing. Raises EnvdslError
+        ``store-permission`` and ``store-full`` where it cannot be made.
         """
         layout = Layout(root)
         locks = layout.tmp / "locks"
-        if not create and not layout.root.is_dir():
-            raise EnvdslError.of(
-                "store-missing",
-                f"there is no store at {layout.root}",
-                hint="`envdsl ensure` makes one; --store and ENVDSL_STORE name another place",
-                exit_status=ExitStatus.ENVIRONMENT,
-            )
-        if not locks.is_dir():
+        if not create and not locks.is_dir():
+            return cls(layout, writable=False)
+        # Directories that somebody removed are made again; what the database says of their paths, lookups notice.
+        lacking = [directory for directory in (*layout.directories, locks) if not directory.is_dir()]
+        if lacking:
             try:
-                for directory in (*layout.directories, locks):
+                for directory in lacking:
                     directory.mkdir(parents=True, exist_ok=True)
-                reserve.fill(layout)
+                if locks in lacking:
+                    _keep_out_of_git(layout)
+                    reserve.fill(layout)
             except OSError as error:
                 if not layout.database.exists():
                     raise failure("make directories", layout.root, error) from error
@@ -165,7 +165,10 @@ class Store:
                     rubbish.append(temporary)
                     row = present
                 else:
-                    if _exists(target):
+                    if path.startswith("layers/") and is_locked_by_sandbox(target / "layer.json"):
+                        # A running sandbox has it mounted, though no row knows of it: the database was lost.
+                        self._set_aside(target, path)
+                    elif _exists(target):
                         move(target, vacant)
                         rubbish.append(vacant)
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -193,26 +196,37 @@ class Store:
                 with suppress(EnvdslError):
                     self.registry.touch(keys, int(time.time()), resolution=_USED_RESOLUTION)
 
-    def flush(self) -> None:
+    def flush(self, *, older_than: float = 0.0) -> None:
         """Make everything that is valid now outlive a power failure: one syncfs(2), then the rows say so.
 
+        ``older_than``: only where something waits for it for longer than so many seconds.
         Raises EnvdslError ``store-io`` where the disk could not keep what was written; the paths concerned are
         not valid any more then.
         """
-        newest = self.registry.newest(unflushed=True)
+        if not self.writable:  # somebody else's, who flushes what is theirs
+            return
+        newest = self.registry.unflushed(older_than=older_than)
         if not newest:
             return
         with failures("write everything to disk", self.layout.root):
             try:
                 self._file_system.sync()
             except OSError:
+                from envdsl.store.rubbish import drop_caches
+
                 self.registry.drop_unflushed()
+                drop_caches(self.layout)
                 raise
         self.registry.mark_flushed(newest)
 
     def gate(self, *, shared: bool) -> AbstractContextManager[None]:
         """For the modules of the store alone."""
         return gate(self._locks / "gate", shared=shared)
+
+    def _find_lost(self, unflushed: Sequence[StorePath]) -> set[str]:
+        from envdsl.store.recovery import find_lost
+
+        return find_lost(self, unflushed)
 
     def _leased(self, find: Callable[[], StorePath | None]) -> StorePath | None:
         if not self._process.leased:
@@ -222,6 +236,13 @@ class Store:
             if found is not None:
                 self._process.protect(found.key)
             return found
+
+    def _set_aside(self, target: Path, path: str) -> None:
+        from envdsl.store import replaced
+
+        aside = replaced.place(self.layout) / path
+        aside.parent.mkdir(parents=True)
+        move(target, aside)
 
     def _on_disk(self, path: StorePath | None) -> StorePath | None:
         return path if path is not None and _exists(self.layout.absolute(path.path)) else None
@@ -235,6 +256,12 @@ class Store:
             yield
         finally:
             lock.__exit__(None, None, None)
+
+
+def _keep_out_of_git(layout: Layout) -> None:
+    """Nothing of a store belongs into the version control of the project that it stands in."""
+    with suppress(FileExistsError), (layout.root / ".gitignore").open("x", encoding="utf-8") as file:
+        file.write("*\n")
 
 
 def _exists(path: Path) -> bool:

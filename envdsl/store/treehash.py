@@ -92,13 +92,14 @@ class _Directory:
     def record(self) -> bytes:
         return b"d %s %d" % (self.digest.encode(), self.size)
 
-    def walk(self, prefix: str) -> Iterator[Entry]:
+    def walk(self, prefix: str, found: list[Entry]) -> None:
+        """Add all entries to ``found``: nested generators would pass each on once for every directory above it."""
         for name in sorted(self.entries):
             item = self.entries[name]
             path = prefix + _text(name)
-            yield _entry(path, item)
+            found.append(_entry(path, item))
             if not isinstance(item, bytes):
-                yield from item.walk(path + "/")
+                item.walk(path + "/", found)
 
     def blocks(self) -> Iterator[bytes]:
         yield self.block
@@ -148,7 +149,9 @@ class Listing:
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(self._root.walk(""))
+        found: list[Entry] = []
+        self._root.walk("", found)
+        return tuple(found)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.model.digest import store_hash
 from envdsl.store.census import Census, Given, roots
 from envdsl.store.failures import failures
 from envdsl.store.replaced import sandboxes
 from envdsl.store.store import Store
+
+_SHORTEST = 4  # characters of a key or id that may stand for it
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,7 +37,8 @@ class Reasons:
 
 
 def why_alive(store: Store, wanted: str, given: Given) -> Reasons:
-    """Who holds ``wanted``: a key, a store path, or a place on disk in one. ``given`` are roots as for gc, by name.
+    """Who holds ``wanted``: a key, a store path, a place on disk in one, or the beginning of a key or of the hash in a
+    store path. ``given`` are roots as for gc, by name.
 
     Raises EnvdslError ``store-unknown-path`` for what is no valid path.
     """
@@ -63,6 +67,16 @@ def _find(store: Store, census: Census, wanted: str) -> str:
     for key, path in census.paths.items():
         if path in paths:
             return key
+    begin = [key for key, path in census.paths.items() if _begins(key, path, wanted)]
+    if len(begin) == 1:
+        return begin[0]
+    if begin:
+        raise EnvdslError.of(
+            "store-unknown-path",
+            f"{len(begin)} paths of the store {layout.root} have a key or id that begins with {wanted}",
+            hint="name more of it",
+            exit_status=ExitStatus.USAGE,
+        )
     rubbish = any(os.path.lexists(layout.absolute(path)) for path in paths)
     raise EnvdslError.of(
         "store-unknown-path",
@@ -72,6 +86,14 @@ def _find(store: Store, census: Census, wanted: str) -> str:
         hint="`envdsl gc` removes it" if rubbish else "name a store path, a place in one, a layer or a key",
         exit_status=ExitStatus.USAGE,
     )
+
+
+def _begins(key: str, path: str, wanted: str) -> bool:
+    if len(wanted) < _SHORTEST:
+        return False
+    if key.startswith(wanted) or path.partition("/")[2].startswith(wanted):
+        return True
+    return path.startswith(("layers/", "wheelhouse/")) and store_hash(key).startswith(wanted)
 
 
 def _towards(census: Census, key: str) -> dict[str, str | None]:

@@ -247,12 +247,12 @@ def test_only_what_is_asked_for_and_its_bases_need_locks() -> None:
         compile_graph(Spec(specs, {}), locks, host, project["sources"], layers=["viz", "legacy", "offise"])
     assert [(found.code, found.message) for found in caught.value.diagnostics] == [
         ("graph-no-lock", "layer legacy has no lock"),
-        ("graph-unknown-layer", "there is no layer 'offise'"),
+        ("graph-unknown-layer", "there is no layer `offise`"),
         ("graph-no-lock", "layer office has no lock"),
     ]
     assert [found.hint for found in caught.value.diagnostics] == [
         "run `envdsl lock legacy`",
-        "did you mean 'office'?",
+        "did you mean `office`?",
         "run `envdsl lock office`",
     ]
 

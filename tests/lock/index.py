@@ -34,6 +34,8 @@ class Index:
     upload_times: dict[str, str] = field(default_factory=dict)
     default_upload_time: str | None = "2020-01-01T00:00:00Z"
     yanked: dict[str, str] = field(default_factory=dict)
+    requires_python: dict[str, str] = field(default_factory=dict)
+    project_statuses: dict[str, dict[str, str]] = field(default_factory=dict)
     ranges: bool = True
     drop_after: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     statuses: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -129,16 +131,19 @@ def _handler(index: Index) -> type[BaseHTTPRequestHandler]:
 
         def _project(self, project: str, body: bool) -> None:
             files = self._files(project)
-            if not files:
+            status = index.project_statuses.get(project)
+            if not files and status is None:
                 self._send(404, b"", {}, body)
             elif index.json:
                 data = {
                     "meta": {"api-version": "1.1"},
                     "name": project,
                     "versions": [],
-                    "files": [self._entry(p) for p in files],
+                    "files": [] if status else [self._entry(p) for p in files],
+                    **({"project-status": status} if status else {}),
                 }
-                self._send(200, json.dumps(data).encode(), {"Content-Type": JSON}, body)
+                drop = index.drop_after[project].pop(0) if body and index.drop_after[project] else None
+                self._send(200, json.dumps(data).encode(), {"Content-Type": JSON}, body, drop)
             else:
                 self._html(files, body)
 
@@ -150,6 +155,8 @@ def _handler(index: Index) -> type[BaseHTTPRequestHandler]:
                 entry["size"] = file.stat().st_size
             if uploaded := index.upload_times.get(file.name, index.default_upload_time):
                 entry["upload-time"] = uploaded
+            if file.name in index.requires_python:
+                entry["requires-python"] = index.requires_python[file.name]
             if file.name in index.yanked:
                 entry["yanked"] = index.yanked[file.name]
             if file.name.endswith(".whl"):

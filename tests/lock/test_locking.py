@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from packaging.pylock import Pylock
 
 from envdsl.lock.freshness import staleness
 from envdsl.lock.pylock import read_lock
+from envdsl.lock.uv import newest_patch
+from envdsl.model.names import PythonVersion
 from tests.lock.conftest import ARM, X86, Project, layer, pins
 from tests.wheels import make_wheel, sha256
 
@@ -265,3 +268,17 @@ def test_an_index_with_files_for_others_moves_no_pin_where_the_best_match_counts
     project.wheel("beta", "2.0")
     lock = project.lock(layer("office", ["alpha", "beta>=2"], platforms=[X86, ARM]))
     assert pins(lock) == {"alpha": "1.1", "beta": "2.0"}
+
+
+def test_releases_that_ask_for_a_patch_release_are_not_passed_over(project: Project) -> None:
+    """A layer for 3.12 is one for its newest patch release, not for 3.12.0."""
+    make_wheel(project.index.directory, "alpha", "1.0")
+    make_wheel(project.index.directory, "alpha", "2.0", extra_metadata="Requires-Python: >=3.12.4\n")
+    project.wheel("beta", "1.0", "gamma; python_full_version < '3.12.4'")
+    lock = project.lock(layer("office", ["alpha", "beta"]))
+    assert {package.name: package.version for package in lock.packages} == {"alpha": "2.0", "beta": "1.0"}
+
+
+def test_a_feature_release_that_uv_does_not_know_stays_what_it_is() -> None:
+    assert newest_patch(PythonVersion(99)) == "3.99"
+    assert re.fullmatch(r"3\.12\.\d+", newest_patch(PythonVersion(12)))

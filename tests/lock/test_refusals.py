@@ -76,6 +76,18 @@ def test_no_wheel_for_a_declared_platform_names_both(project: Project) -> None:
     assert "manylinux_2_17_x86_64" in (error.diagnostics[0].hint or "")
 
 
+def test_wheels_for_others_are_not_called_source_distributions(project: Project) -> None:
+    """Issue 2.7: a source distribution that lies beside the wheels does not make the package one without wheels."""
+    make_sdist(project.index.directory, "alpha", "1.0")
+    make_sdist(project.index.directory, "alpha", "2.0")
+    project.wheel("alpha", "1.0", tag="cp39-cp39-manylinux_2_17_x86_64")
+    error = project.refusal(layer("office", ["alpha"]))
+    assert error.code == "lock-no-wheel-for-platform"
+    assert "cp39-manylinux_2_17_x86_64" in (error.diagnostics[0].hint or "")
+    # but where the only versions that are allowed have none, it is one
+    assert project.refusal(layer("other", ["alpha>=2"])).code == "lock-sdist-only"
+
+
 def test_no_wheel_for_the_python_is_the_same_error(project: Project) -> None:
     project.wheel("alpha", "1.0", tag="cp311-cp311-manylinux_2_17_x86_64")
     error = project.refusal(layer("office", ["alpha"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -88,7 +88,7 @@ class Wheels:
         self.places = {wheel.name: wheel for wheel in wheels}
         self.fetched: list[str] = []
 
-    def __call__(self, wheels: Sequence[WheelFile]) -> None:
+    def __call__(self, wheels: Sequence[WheelFile], *, ready: Callable[[WheelFile], None] | None = None) -> None:
         for wheel in wheels:
             self.fetched.append(wheel.filename)
             if self.store.lookup(wheel.key) is not None:

@@ -122,3 +122,54 @@ def test_an_interrupt_does_not_wait_for_another_process() -> None:
         crew.run([job])
     release.set()
     assert time.monotonic() - begin < 10
+
+
+def test_jobs_that_come_later_are_done_with_those_that_were_there() -> None:
+    crew = Crew(2)
+    done: list[str] = []
+    first = threading.Event()
+
+    def feed() -> None:
+        assert first.wait(10)
+        crew.add(lambda: done.append("late"))
+
+    assert crew.run([lambda: (done.append("early"), first.set())], feed=feed) == []
+    assert done == ["early", "late"]
+
+
+def test_after_a_failure_nothing_more_is_asked_for() -> None:
+    crew = Crew(1)
+    failed = threading.Event()
+
+    def failing() -> None:
+        failed.set()
+        raise ValueError("broken")
+
+    def feed() -> None:
+        assert failed.wait(10)
+        for _ in range(1000):
+            time.sleep(0.01)
+            crew.add(lambda: None)
+        raise AssertionError("nobody said that it was over")
+
+    assert [str(error) for error in crew.run([failing], feed=feed)] == ["broken"]
+
+
+def test_what_stops_the_feeding_stops_the_jobs() -> None:
+    crew = Crew(2)
+    started, ended = threading.Event(), []
+
+    def job() -> None:
+        try:
+            crew.share(lambda _: (started.set(), time.sleep(0.01)), range(10_000))
+        except Cancelled:
+            ended.append(True)
+            raise
+
+    def feed() -> None:
+        started.wait(10)
+        raise ValueError("no network")
+
+    with pytest.raises(ValueError, match="no network"):
+        crew.run([job], feed=feed)
+    assert ended == [True]

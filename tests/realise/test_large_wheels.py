@@ -20,7 +20,7 @@ from tests.realise.archives import RawMember, archive
 from tests.realise.corpus.case import Wheel
 
 MB = 1 << 20
-TOTAL = (2048 if os.environ.get("ENVDSL_TORTURE") else 512) * MB
+TOTAL = (2048 if os.environ.get("ENVDSL_TORTURE") == "1" else 512) * MB
 LIMIT = 200 * 1000  # KB of anonymous memory
 # Zeros with something between them, so that it is no bomb: deflate makes a fiftieth of it.
 BLOCK = (bytes(4000) + os.urandom(96)) * 2560

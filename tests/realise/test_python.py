@@ -18,7 +18,8 @@ import zstandard
 
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.names import PythonVersion
-from envdsl.realise import python, python_host, python_prefix
+from envdsl.realise import python, python_download, python_host, python_prefix
+from envdsl.realise.python_host import NotUsableError
 from envdsl.reporter import Reporter
 from envdsl.sandbox.plan import Mount, SandboxPlan
 from envdsl.store.store import Store
@@ -324,6 +325,22 @@ def test_where_nothing_can_be_had_every_attempt_is_told_with_its_reason(
     assert "offline" in diagnostic.message
     assert f"{broken}: it does not run (broken pipe organ)" in diagnostic.message
     assert "--archive" in (diagnostic.hint or "")
+
+
+def test_a_network_that_swallows_everything_is_given_up_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fallback waits for this: no more than two attempts of a few seconds, unless somebody asked for more."""
+    uv = tmp_path / "uv"
+    uv.write_text(f'#!/bin/sh\nenv > {tmp_path}/seen\necho "error: no" >&2\nexit 1\n')
+    uv.chmod(0o755)
+    monkeypatch.setattr(python_download, "_uv", lambda: str(uv))
+    for name in ("UV_HTTP_RETRIES", "UV_HTTP_CONNECT_TIMEOUT"):
+        monkeypatch.delenv(name, raising=False)
+    for asked in ("3", "30"):
+        with pytest.raises(NotUsableError):
+            python_download.download(HERE, tmp_path / "python", mirror=None)
+        seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text().splitlines() if "=" in line)
+        assert (seen["UV_HTTP_RETRIES"], seen["UV_HTTP_CONNECT_TIMEOUT"]) == ("1", asked)
+        monkeypatch.setenv("UV_HTTP_CONNECT_TIMEOUT", "30")
 
 
 def test_a_mirror_that_fails_never_shows_its_credentials(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ class Built:
     ) -> tuple[list[str], dict[str, EnvdslError]]:
         damaged = self.damaged() if damaged is None else damaged
 
-        def unreachable(wheels: Sequence[WheelFile]) -> None:
+        def unreachable(wheels: Sequence[WheelFile], *, ready: object = None) -> None:
             raise EnvdslError.of("fetch-unreachable", "no network")
 
         with Repair(self.store.layout, damaged) as repairing, repairing.lease():

@@ -6,14 +6,15 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.graph.compile import Graph
-from envdsl.graph.derivation import Layer, SourceTree
+from envdsl.graph.derivation import Layer, SourceTree, WheelFile
 from envdsl.model.names import LayerKind, PythonVersion
 from envdsl.realise.realisation import Realisation
 from envdsl.realise.scheduler import plan, realise
@@ -21,6 +22,7 @@ from envdsl.realise.source import tree_hash
 from envdsl.reporter import Reporter
 from envdsl.store.store import Store
 from envdsl.store.treehash import scan
+from tests.patience import TWO_SECONDS
 from tests.realise.building import Wheels, altered, base_of, graph_of
 from tests.wheels import make_wheel
 
@@ -101,6 +103,27 @@ def test_a_new_layer_of_known_wheels_costs_links_alone(tmp_path: Path, store: St
     assert result.built == {"layer": 1}
     assert result.reused == {"bytecode": 2, "unpack": 2}
     assert fetch.fetched == []
+
+
+def test_a_wheel_is_unpacked_while_others_are_still_fetched(tmp_path: Path, store: Store) -> None:
+    wheels = wheels_in(tmp_path)
+    layer = base_of(wheels, HERE)
+
+    class Slow(Wheels):
+        def __call__(self, wheels: Sequence[WheelFile], *, ready: Callable[[WheelFile], None] | None = None) -> None:
+            assert ready is not None
+            first, *others = wheels
+            super().__call__([first])
+            ready(first)
+            (unpack,) = (unpack for unpack in layer.unpacks if unpack.wheel == first)
+            deadline = time.monotonic() + TWO_SECONDS
+            while store.lookup(unpack.key) is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            super().__call__(others)
+
+    result = built(store, graph_of(office=layer), Slow(store, *wheels))
+    assert result.built == {"bytecode": 3, "layer": 1, "unpack": 3}
 
 
 def test_two_stores_at_two_places_hold_the_same_trees(tmp_path: Path) -> None:
@@ -186,6 +209,7 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, store: Store, monkeypatch: 
     with pytest.raises(EnvdslError) as caught:
         built(store, graph_of(office=base_of(wheels)), Wheels(store, *wheels))
     assert caught.value.code == "store-full"
+    assert "no space left to unpack " in str(caught.value)
     assert caught.value.exit_status == ExitStatus.ENVIRONMENT
     assert [path.kind for path in store.paths()] == ["wheel"] * 3
 

@@ -207,8 +207,29 @@ def test_pip_says_how_to_ask_for_a_package_and_fails(
 ) -> None:
     """Issue 2.13: the ``pip`` shim that says how to ask for a package and exits non-zero."""
     session = bind(store, interpreter, "pip", office)
-    for command in (["pip", "install", "x"], ["pip3", "list"], ["python3", "-m", "pip", "install", "x"]):
-        assert "python_env" in run(session, *command, status=1)
+    asked = '{"action": "request", "packages": ["rich>=13", "six"]}'
+    for command in (["pip"], ["pip3"], ["python3", "-m", "pip"]):
+        said = run(session, *command, "install", "-U", "rich>=13", "-r", "requirements.txt", "six", status=1)
+        assert f"Ask for a package with the python_env tool:  {asked}\n" in said
+        assert "envdsl env request pip 'rich>=13' 'six'\n" in said
+    listing = run(session, "pip3", "list", status=1)
+    assert 'the python_env tool:  {"action": "status"}' in listing
+    assert "request" not in listing
+
+
+def test_an_import_that_fails_says_how_to_ask_for_what_is_missing(
+    store: Store, interpreter: Interpreter, office: BoundLayer
+) -> None:
+    """Issue 4.6: a failed import's hint inside the sandbox points to python_env."""
+    session = bind(store, interpreter, "hint", office)
+    said = run(session, "python3", "-c", "import nowhere_to_be_found", status=1)
+    traceback, hint = said.rstrip("\n").rsplit("\n", 1)
+    assert traceback.endswith("ModuleNotFoundError: No module named 'nowhere_to_be_found'")
+    asked = '{"action": "request", "packages": ["nowhere_to_be_found"]}'
+    assert hint == f"hint: nowhere_to_be_found is not in this environment. Ask with the python_env tool: {asked}"
+    assert '"packages": ["pyyaml"]' in run(session, "python3", "-c", "import yaml", status=1)
+    for program in ("import docx.nowhere", "raise ModuleNotFoundError('mine')", "1 / 0"):
+        assert "hint:" not in run(session, "python3", "-c", program, status=1)
 
 
 def test_launching_through_python_is_the_same_sandbox(

@@ -24,7 +24,7 @@ from envdsl.store.verify import verify
 from tests.store.conftest import key_of, put, write_tree
 
 FINISHED = 7
-STRIDE = 1 if os.environ.get("ENVDSL_TORTURE") else 3
+STRIDE = int(os.environ.get("ENVDSL_TORTURE") or 3)
 STEPS = ("open", "os.", "fcntl.", "ctypes.", "shutil.")
 
 

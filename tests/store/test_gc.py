@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -292,3 +293,42 @@ def test_roots_given_as_a_function_are_asked_for_when_nothing_can_change(layered
         return ["layers/x"]
 
     assert names(collect(layered, roots)) == []
+
+
+def test_what_a_sandbox_has_mounted_outlives_a_lost_database(layered: Store) -> None:
+    """Issue 3.6: a running sandbox's layer is not collected, whatever the database knows."""
+    put(layered, "tree", kind="source")
+    for file in layered.layout.root.glob("envdsl.db*"):
+        file.unlink()
+    with Store.open(layered.layout.root) as again:
+        with (layered.layout.layers / "x" / "layer.json").open() as held:
+            fcntl.lockf(held, fcntl.LOCK_SH)
+            # A process does not see its own locks.
+            pid = os.fork()
+            if pid == 0:
+                gone = collect(again, [], dry_run=True).rubbish
+                os._exit(0 if "layers/base" in gone and not {"layers/x", "sources/tree"}.intersection(gone) else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        gone = collect(again, []).rubbish
+        assert {"layers/x", "sources/tree"} <= set(gone)
+
+
+def test_what_a_sandbox_has_mounted_outlives_being_built_again(layered: Store) -> None:
+    """Issue 3.6: the database was lost, and a build registers the layer anew while a sandbox runs in the old one."""
+    for file in layered.layout.root.glob("envdsl.db*"):
+        file.unlink()
+    layer = layered.layout.layers / "x"
+    held = os.open(layer / "layer.json", os.O_RDONLY)
+    fcntl.lockf(held, fcntl.LOCK_SH)
+    pid = os.fork()  # a process does not see its own locks
+    if pid == 0:
+        status = 1
+        with suppress(Exception), Store.open(layered.layout.root) as again:
+            put(again, "x", kind="layer")
+            collect(again, ["layers/x"])
+            status = 0
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert not os.path.samestat(os.fstat(held), (layer / "layer.json").stat())
+    assert os.fstat(held).st_nlink == 1  # it is there still
+    os.close(held)

@@ -117,7 +117,19 @@ def test_a_build_that_was_not_finished_is_forgotten(disk: Disk, monkeypatch: pyt
         survives(disk, monkeypatch, "first")
 
 
-def test_what_a_finished_build_reported_is_there(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_flushed_stays_where_the_disk_has_it(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build does not wait for the disk; what the kernel wrote by itself is compared and kept."""
+    with Store.open(disk.root) as store:
+        put(store, "second", c="2")
+    disk.sync_files()  # files and rows, and nothing that says so
+    for _, root in disk.crash():
+        with monkeypatch.context() as booted:
+            booted.setattr(registry, "boot_id", lambda: "another boot")
+            with Store.open(root) as store:
+                assert (store.lookup(key_of("second")) is not None) == root.name.endswith("rows")
+
+
+def test_what_was_flushed_is_there(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(disk.root) as store:
         put(store, "second", c="2")
         store.flush()

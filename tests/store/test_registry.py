@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.model.digest import blake3_hex, store_hash
 from envdsl.store import registry
 from envdsl.store.store import Store
 from tests.store.conftest import key_of, put
@@ -84,20 +85,65 @@ def test_what_was_not_flushed_before_a_power_failure_is_not_valid_after_it(
     with Store.open(tmp_path) as store:
         put(store, "durable")
         store.flush()
-        put(store, "lost")
+        put(store, "kept")
+        put(store, "lost", a="1")
+        put(store, "dependent", references=("lost",))
         assert store.lookup(key_of("lost")) is not None
     with Store.open(tmp_path) as store:  # the same boot: nothing was lost
         assert store.lookup(key_of("lost")) is not None
     monkeypatch.setattr(registry, "boot_id", lambda: "another boot")
+    torn = tmp_path / "unpacked/lost/a"  # what a delayed write leaves: the name and no content
+    torn.chmod(0o644)
+    torn.write_text("")
+    torn.chmod(0o444)
     reader = registry.Registry(tmp_path / "envdsl.db", tmp_path / "tmp" / "locks", writable=False)
     assert [path.key for path in reader.all()] == [key_of("durable")]
     assert reader.by_key(key_of("lost")) is None
     reader.close()
     with Store.open(tmp_path) as store:
-        assert [path.key for path in store.paths()] == [key_of("durable")]
+        assert {path.key for path in store.paths()} == {key_of("durable"), key_of("kept")}
         assert store.listing(key_of("durable"))
+        with store.registry.reading() as connection:
+            rows = dict(connection.execute("SELECT key, boot FROM paths").fetchall())
+        assert rows == {key_of("durable"): None, key_of("kept"): "another boot"}
         put(store, "lost")  # in the place of the rubbish that is left
         assert store.lookup(key_of("lost")) is not None
+
+
+def test_after_a_power_failure_nothing_answers_for_a_layer_that_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither ``current`` nor a cache; a torn record is removed, and linking its layer again writes it again."""
+    key = blake3_hex(b"a derivation")
+    with Store.open(tmp_path) as store:
+        row = put(store, "base", kind="layer")
+        store.layout.current.symlink_to(row.path)
+        (store.layout.cache / "build").write_text("answers")
+        (store.layout.drv / f"{store_hash(key)}.json").write_bytes(b"a deriv")
+    monkeypatch.setattr(registry, "boot_id", lambda: "another boot")
+    with Store.open(tmp_path) as store:
+        assert store.paths() == []
+        assert not store.layout.current.is_symlink()
+        assert list(store.layout.cache.iterdir()) == []
+        assert list(store.layout.drv.iterdir()) == []
+
+
+def test_what_was_written_a_minute_ago_is_flushed_by_the_next_build(store: Store) -> None:
+    put(store, "x")
+    store.flush(older_than=60)
+    assert store.registry.unflushed()
+    with store.registry.writing() as connection:
+        connection.execute("UPDATE paths SET registered = registered - 61")
+    put(store, "y")
+    store.flush(older_than=60)
+    assert not store.registry.unflushed()
+
+
+def test_who_cannot_write_leaves_it_to_the_owner_to_flush(store: Store) -> None:
+    put(store, "x")
+    store.writable = False
+    store.flush()
+    assert store.registry.unflushed()
 
 
 def test_a_disk_that_cannot_keep_what_was_written_makes_it_invalid(
@@ -108,6 +154,7 @@ def test_a_disk_that_cannot_keep_what_was_written_makes_it_invalid(
     put(store, "durable")
     store.flush()
     put(store, "lost")
+    (store.layout.cache / "build").write_text("answers with what is lost")
 
     def fail(_: FileSystem) -> None:
         raise OSError(5, "Input/output error")
@@ -117,6 +164,7 @@ def test_a_disk_that_cannot_keep_what_was_written_makes_it_invalid(
         store.flush()
     assert caught.value.code == "store-io"
     assert [path.key for path in store.paths()] == [key_of("durable")]
+    assert not (store.layout.cache / "build").exists()
     store.flush()  # nothing is left to be flushed, so nothing fails
 
 

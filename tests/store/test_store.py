@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -126,10 +127,32 @@ def test_two_stores_at_different_places_hold_the_same(tmp_path: Path) -> None:
     assert hashes[0] == hashes[1]
 
 
-def test_a_store_that_does_not_exist_is_an_error_unless_it_may_be_made(tmp_path: Path) -> None:
-    with pytest.raises(EnvdslError) as caught:
-        Store.open(tmp_path / "nowhere", create=False)
-    assert (caught.value.code, caught.value.exit_status) == ("store-missing", ExitStatus.ENVIRONMENT)
+def test_a_store_that_does_not_exist_is_empty_unless_it_may_be_made(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "nowhere", create=False) as store:
+        assert (store.writable, store.paths(), store.lookup(key_of("x"))) == (False, [], None)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_directories_that_somebody_removed_are_made_again(store: Store) -> None:
+    put(store, "x")
+    store.close()
+    for directory in store.layout.directories:
+        if directory != store.layout.tmp:
+            shutil.rmtree(directory)
+    with Store.open(store.layout.root) as again:
+        assert again.lookup(key_of("x")) is None
+        put(again, "x")
+        assert again.lookup(key_of("x")) is not None
+
+
+def test_a_store_keeps_itself_out_of_git(store: Store, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    put(store, "x")
+    status = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
+    assert subprocess.run(status, capture_output=True, text=True, check=True).stdout == ""
+    (store.layout.root / ".gitignore").write_text("# mine\n")
+    Store.open(store.layout.root).close()
+    assert (store.layout.root / ".gitignore").read_text() == "# mine\n"
 
 
 def test_opening_and_importing_costs_no_heavy_module(tmp_path: Path) -> None:

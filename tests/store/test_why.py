@@ -26,14 +26,14 @@ def test_each_root_is_named_with_its_shortest_chain(layered: Store) -> None:
     """Issue 3.6: why-alive PATH."""
     layout = layered.layout
     layout.current.symlink_to("layers/base")
-    roots.write(layout, "project-1", ("project", "/p"), lambda: {"viz": key_of("x")}, complete=True)
+    roots.write(layout, "project-1", ("project", "/"), lambda: {"viz": key_of("x")}, complete=True)
     (layout.gcroots / "by-hand").write_text("layers/base\n")
     chains = why_alive(layered, "unpacked/wheel", [Root("session s", key_of("x"))]).chains
     assert chains == (
         Chain("current", ("layers/base", "unpacked/numpy", "unpacked/wheel")),
         Chain("gcroots/by-hand", ("layers/base", "unpacked/numpy", "unpacked/wheel")),
         Chain("session s", ("layers/x", "unpacked/numpy", "unpacked/wheel")),
-        Chain("viz of project /p", ("layers/x", "unpacked/numpy", "unpacked/wheel")),
+        Chain("viz of project /", ("layers/x", "unpacked/numpy", "unpacked/wheel")),
     )
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -43,8 +44,12 @@ def group(number: int) -> Iterator[StorePath]:
     yield path(f"layers/base-{store_hash(layer)}", layer, "layer", *parts)
 
 
-def make(root: Path, count: int) -> None:
-    """A store of ``count`` paths, a multiple of ten, each with one file."""
+def make(root: Path, count: int, *, more_files: int = 0) -> None:
+    """A store of ``count`` paths, a multiple of ten, each with one file that counts.
+
+    ``more_files``: names that each path has besides (hard links, for quickness), for whoever walks the store; listings
+    know nothing of them.
+    """
     with Store.open(root) as store, store.registry.writing() as connection:
         for number in range(count // 10):
             for path in group(number):
@@ -63,6 +68,8 @@ def make(root: Path, count: int) -> None:
                 else:
                     place.mkdir()
                     (place / "file").write_bytes(b"x")
+                    for name in range(more_files):
+                        os.link(place / "file", place / f"more-{name}")
 
 
 def main(root: Path, state: str) -> None:

@@ -3,7 +3,7 @@
 A step is a call of the C library that changes the store, SQLite's included (``faults.c``). After each fault every valid
 path verifies, the command and ``build`` complete, and nothing temporary outlives the next gc (``world.problems``).
 A few steps of each kind by default; with ENVDSL_TORTURE=1 (``make torture``) every one is killed at, and every fifth
-fails in each way.
+fails in each way; with ENVDSL_TORTURE=100 every hundredth of these (``make torture EVERY=100``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.torture.injector import (
 )
 from tests.torture.world import SCENARIOS
 
-TORTURE = bool(os.environ.get("ENVDSL_TORTURE"))
+EVERY = int(os.environ.get("ENVDSL_TORTURE") or 0)  # 0: a few
 FAULTS = (
     Fault("killed", KILL, CREATE | WRITE | REMOVE | CHANGE | SYNC),
     Fault("killed in the middle of a write", TEAR, WRITE),
@@ -55,9 +55,9 @@ def injector() -> Iterator[Injector]:
 def chosen(steps: int, fault: Fault) -> range | list[int]:
     """All steps or, where a sample is enough, a few that differ between kinds of faults."""
     first = len(fault.name)
-    if not TORTURE:
+    if not EVERY:
         return [first % steps + 1, steps - first] if fault.action == KILL else [first * 7 % steps + 1]
-    return range(1, steps + 1) if fault.action == KILL else range(first % 5 + 1, steps + 1, 5)
+    return range(1, steps + 1, EVERY) if fault.action == KILL else range(first % 5 + 1, steps + 1, 5 * EVERY)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
