@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from envdsl.app.project import Project
     from envdsl.evaluate.spec import LayerSpec
     from envdsl.graph.compile import Graph
-    from envdsl.graph.derivation import Derivation
+    from envdsl.graph.derivation import Derivation, WheelFile
     from envdsl.realise.fetch import Fetcher
     from envdsl.realise.python import Interpreter
     from envdsl.realise.realisation import Realisation
     from envdsl.store.store import Store
+
+
+# Seconds. The kernel has written by then what it was given, so that the next build does not wait for the disk either.
+_FLUSH_AFTER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def ensure(
 ) -> BuildReport:
     """Make the root ready: lock what has no lock, then build what this machine can have an interpreter for.
 
+    What it returns is on the disk, whatever happens to the machine: images and installers rely on it.
     With ``names``, a layer whose interpreter cannot be had is an error; without, it is a warning.
     """
     begin = time.monotonic()
@@ -87,7 +92,7 @@ def ensure(
     if not names:
         available = _available(project, layers, offline)
         layers = tuple(layer for layer in layers if layer.python in available)
-    return _build(project, layers, names, offline=offline, jobs=jobs, begin=begin)
+    return _build(project, layers, names, offline=offline, jobs=jobs, begin=begin, durable=True)
 
 
 def missing(project: Project, names: Sequence[str], *, locked: bool) -> tuple[MissingStep, ...]:
@@ -142,19 +147,27 @@ def _build(
     offline: bool,
     jobs: int | None,
     begin: float,
+    durable: bool = False,
 ) -> BuildReport:
+    """``durable``: what is returned outlives a power failure; otherwise a later command sees to that."""
     from envdsl.realise.scheduler import realise
 
     found, without = _provide(project, layers, offline)
     buildable = [layer for layer in layers if layer.python in found]
     graph = compile_layers(project, buildable)
     _check_machine(project, graph, names)
+
+    def fetch(wheels: Sequence[WheelFile], *, ready: Callable[[WheelFile], None] = lambda wheel: None) -> None:
+        # Made when a wheel is missing: a new layer of known ones asks no index.
+        fetcher(project, buildable, offline)(wheels, ready=ready)
+
     with project.store.lease():
+        project.store.flush(older_than=_FLUSH_AFTER)
         realisation = realise(
             graph,
             graph.layers,
             project.store,
-            fetch=fetcher(project, buildable, offline),
+            fetch=fetch,
             interpreters=lambda python: found[python].executable,
             project=project.config.root,
             jobs=jobs,
@@ -163,7 +176,8 @@ def _build(
         )
         for warning in realisation.warnings:
             project.reporter.warn(warning)
-        project.store.flush()
+        if durable:
+            project.store.flush()
         _settle(project, graph, realisation, complete=not names)
         probing.probe(project, buildable, graph, found)
     if without:

@@ -6,10 +6,26 @@ import os
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envdsl import config as configuration
+from envdsl.errors import EnvdslError, ExitStatus
+
+if TYPE_CHECKING:
+    from envdsl.app.project import Project
 
 DEFAULT_BASE = "office"
+
+
+def refuse_curated(project: Project) -> None:
+    """Raise EnvdslError ``app-no-project`` where a command would write into the layers that travel with envdsl."""
+    if project.is_curated:
+        raise EnvdslError.of(
+            "app-no-project",
+            "there is no project here, and the layers that travel with envdsl are nobody's to change",
+            hint="`envdsl init` begins a project here; --project names one elsewhere",
+            exit_status=ExitStatus.USAGE,
+        )
 
 
 def curated(store: Path | None) -> configuration.Config:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envdsl.errors import EnvdslError
@@ -12,16 +13,18 @@ from envdsl.errors import EnvdslError
 if TYPE_CHECKING:
     from envdsl.app.project import Project
     from envdsl.sandbox.doctor import Finding
+    from envdsl.session.bindings import Session
 
 _LOW_DISK = 2 << 30
 
 
-def examine(project: Project) -> list[Finding]:
-    """All findings, in the order to report them; a check that breaks is a finding too."""
-    return list(_examine(project))
+def examine(project: Project, *, sandboxes: bool = True) -> list[Finding]:
+    """All findings, in the order to report them; a check that breaks is a finding too. Without ``sandboxes``, only
+    what takes milliseconds: the store, the disk, the interpreters."""
+    return list(_examine(project, sandboxes))
 
 
-def _examine(project: Project) -> Iterator[Finding]:
+def _examine(project: Project, sandboxes: bool) -> Iterator[Finding]:
     from envdsl.sandbox import doctor
     from envdsl.session.bindings import shared_directory
 
@@ -30,9 +33,11 @@ def _examine(project: Project) -> Iterator[Finding]:
     if store.status is doctor.Status.FAILED:
         return
     yield _disk(project)
-    yield from doctor.machine(shared_directory(project.store.layout))
+    if sandboxes:
+        yield from doctor.machine(shared_directory(project.store.layout))
     yield from _interpreters(project)
-    yield from _sessions(project)
+    if sandboxes:
+        yield from _sessions(project)
 
 
 def _store(project: Project) -> Finding:
@@ -93,6 +98,17 @@ def _interpreters(project: Project) -> Iterator[Finding]:
             yield Finding(name, Status.OK, message, details=interpreters.to_json(item))
 
 
+def _lost(session: Session) -> str | None:
+    """What of the host a session's sandbox cannot start without, and is not there."""
+    manifest = session.manifest
+    if manifest.workspace is not None and not Path(manifest.workspace.source).is_dir():
+        return f"its workspace {manifest.workspace.source}"
+    for name in ("run", "bwrap.args"):
+        if not (session.directory / name).is_file():
+            return f"its file {session.directory / name}"
+    return None
+
+
 def _sessions(project: Project) -> Iterator[Finding]:
     """A real import in a real sandbox for each distinct binding; sessions that are bound alike are tried once."""
     from envdsl.app import sessions
@@ -103,6 +119,10 @@ def _sessions(project: Project) -> Iterator[Finding]:
         check = f"session {name}"
         try:
             found = sessions.show(project, name)
+            if (lost := _lost(found)) is not None:
+                remedy = f"put it back, or `envdsl session remove {name}` and create it again"
+                yield Finding(check, Status.FAILED, f"{lost} is gone, so it cannot start", remedy)
+                continue
             binding = tuple(str(layer.id) for layer in found.manifest.layers)
             if binding not in tried:
                 tried[binding] = sessions.import_probe(project, found)

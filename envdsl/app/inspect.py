@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import subprocess
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from envdsl.app.compiling import compile_layers
 from envdsl.app.project import family, unknown_layer
 from envdsl.errors import EnvdslError, ExitStatus
+from envdsl.model.digest import store_hash
 from envdsl.model.names import LayerId
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ class PackageFacts:
 @dataclass(frozen=True, slots=True)
 class LayerFacts:
     """What ``show`` prints. ``size`` (bytes) and ``files`` are None where the layer is not built, and
-    ``lock_age`` (seconds) where there is no lock."""
+    ``lock_age`` (seconds) where there is no lock; ``stale`` says why that lock, or the base's, is no answer to the
+    layer files any more."""
 
     name: str
     kind: str
@@ -67,6 +70,7 @@ class LayerFacts:
     waivers: tuple[str, ...]
     lock: str | None
     lock_age: float | None
+    stale: tuple[str, ...]
     size: int | None
     files: int | None
     packages: tuple[PackageFacts, ...]
@@ -89,6 +93,7 @@ class LayerFacts:
             "waivers": list(self.waivers),
             "lock": self.lock,
             "lock-age": None if self.lock_age is None else int(self.lock_age),
+            "stale": list(self.stale),
             "size": self.size,
             "files": self.files,
             "packages": [package.to_json() for package in self.packages],
@@ -123,6 +128,7 @@ def show(project: Project, name: str) -> LayerFacts:
         ),
         lock=path.relative_to(project.config.root).as_posix() if path.exists() else None,
         lock_age=_lock_age(path),
+        stale=_stale(project, spec),
         size=present.size if present else None,
         files=_files(project, present),
         packages=tuple(_package(project, unpack) for unpack in layer.unpacks),
@@ -146,6 +152,16 @@ def _files(project: Project, path: StorePath | None) -> int | None:
     if path is None:
         return None
     return sum(entry.type == "file" for entry in project.store.listing(path.key))
+
+
+def _stale(project: Project, spec: LayerSpec) -> tuple[str, ...]:
+    from envdsl.app import locking
+
+    return tuple(
+        reason if outcome.layer == spec.name else f"base `{outcome.layer}`: {reason}"
+        for outcome in locking.check(project, [spec.name])
+        for reason in outcome.reasons
+    )
 
 
 def _lock_age(path: Path) -> float | None:
@@ -175,52 +191,71 @@ def graph(project: Project, names: Sequence[str], style: str) -> str:
 
 
 def derivation(project: Project, wanted: str) -> str:
-    """One derivation as JSON: of a layer by name or id, of anything by its key or the beginning of it."""
+    """One derivation as JSON: of a layer by name, of anything by its id or key, or the beginning of these."""
     from envdsl.graph.render import describe
 
-    compiled = compile_layers(project, project.select(()))
-    found: list[Derivation]
-    if wanted in compiled.layers:
-        found = [compiled.layers[wanted]]
-    else:
-        found = [item for item in compiled.derivations.values() if item.key.startswith(wanted) or _is(item, wanted)]
-    if not found and wanted in map(family, project.spec.layers.values()):
-        found = [compiled.layers[project.layer(wanted).name]]
+    return describe(_find(project, wanted))
+
+
+def _find(project: Project, wanted: str) -> Derivation:
+    """The derivation that ``wanted`` names: a layer's name or family, an id or a key, or the beginning of one."""
+    from envdsl.app.collecting import locked_graph
+
+    if wanted in (names := {*project.spec.layers, *map(family, project.spec.layers.values())}):
+        spec = project.layer(wanted)
+        layer = compile_layers(project, project.select([spec.name])).layers.get(spec.name)
+        if layer is None:
+            raise _not_for_this_machine(project, spec)
+        return layer
+    known = locked_graph(project).derivations.values()
+    found = [item for item in known if wanted and any(name.startswith(wanted) for name in _ids(item))]
+    if not found and difflib.get_close_matches(wanted, names, 1):
+        raise unknown_layer(wanted, names)
     if len(found) != 1:
-        problem = f"{len(found)} derivations have a key that begins with {wanted!r}"
         raise EnvdslError.of(
             "app-unknown-derivation",
-            problem if found else f"no layer of this project has a derivation {wanted!r}",
-            hint="`envdsl graph --format json` lists all of them",
+            f"{len(found)} derivations have an id or key that begins with `{wanted}`"
+            if found
+            else f"no layer of this project is called `{wanted}`, and no derivation has such an id or key",
+            hint="`envdsl ls` lists the layers, `envdsl graph` all that they are made of",
             exit_status=ExitStatus.USAGE,
         )
-    return describe(found[0])
+    return found[0]
 
 
-def _is(item: Derivation, wanted: str) -> bool:
-    return str(getattr(item, "id", "")) == wanted
+def _ids(item: Derivation) -> tuple[str, ...]:
+    """All that a derivation is called; ``graph`` prints the beginning of the second."""
+    return item.key, store_hash(item.key), str(getattr(item, "id", ""))
+
+
+def ids(project: Project, beginning: str) -> list[str]:
+    """For shell completion: what :func:`derivation` takes that begins so. Keys only once something of one is there."""
+    from envdsl.app.collecting import locked_graph
+
+    layers = project.spec.layers
+    names = sorted({*layers, *map(family, layers.values())})
+    if beginning:
+        names += sorted(name for item in locked_graph(project).derivations.values() for name in _ids(item) if name)
+    return [name for name in names if name.startswith(beginning)]
 
 
 def path(project: Project, name: str) -> str:
-    """The absolute store path of a layer, by name or id. Raises ``app-not-built``."""
+    """The absolute store path of a layer by name, of anything by its id or key, or the beginning of these. Raises
+    ``app-not-built``."""
     layout = project.store.layout
     try:
         found = project.store.lookup_path(layout.layer_path(LayerId.parse(name)))
     except ValueError:
-        spec = _declared(project, name)
-        layer = compile_layers(project, project.select([spec.name])).layers.get(spec.name)
-        if layer is None:
-            raise _not_for_this_machine(project, spec) from None
-        found = project.store.lookup(layer.key)
+        found = project.store.lookup(_find(project, name).key)
     if found is None:
-        raise EnvdslError.of("app-not-built", f"layer `{name}` is not in the store", hint=f"run `envdsl build {name}`")
+        raise EnvdslError.of("app-not-built", f"`{name}` is not in the store", hint=f"run `envdsl build {name}`")
     return str(layout.absolute(found.path))
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLayer:
-    """A row of ``ls``: ``state`` is ``built``, ``not built``, ``stale``, ``not locked``, ``other machine``, or
-    ``undeclared`` for a layer of the store that no declared one stands for."""
+    """A row of ``ls``: ``state`` is ``built``, ``not built``, ``stale`` (or its base is), ``not locked``, ``other
+    machine``, or ``undeclared`` for a layer of the store that no declared one stands for."""
 
     name: str | None
     kind: str
@@ -252,7 +287,10 @@ def listing(project: Project) -> tuple[ListedLayer, ...]:
     rows = []
     for spec in project.spec.layers.values():
         layer = compiled.layers.get(spec.name) if compiled else None
-        rows.append(_row(project, spec, layer, states[spec.name]))
+        state = states[spec.name]
+        if state == "current" and spec.base is not None and states[spec.base] != "current":
+            state = "stale"
+        rows.append(_row(project, spec, layer, state))
     known = {row.path for row in rows}
     for stored in project.store.paths("layer"):
         place = str(project.store.layout.absolute(stored.path))

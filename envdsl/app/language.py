@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from envdsl.config import FILE_NAME
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 
 if TYPE_CHECKING:
     from envdsl.app.project import Project
-    from envdsl.evaluate.spec import LayerSpec
+    from envdsl.evaluate.spec import LayerSpec, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ def check(project: Project, paths: Sequence[Path]) -> CheckReport:
     """Check all layer files of the project, or those in ``paths`` (files and directories) with what they import.
 
     The whole project is evaluated either way, since an x layer's base may stand in another file; what is
-    reported is limited to ``paths``. Raises :class:`EnvdslError` for a path outside of the project.
+    reported is limited to ``paths``; without any, the catalog is checked, too. Raises :class:`EnvdslError` for a path
+    outside of the project.
     """
     chosen = _layer_files(project, paths) if paths else project.layer_files
     try:
@@ -37,7 +39,7 @@ def check(project: Project, paths: Sequence[Path]) -> CheckReport:
         found = error.diagnostics
         layers: tuple[str, ...] = ()
     else:
-        found = spec.warnings
+        found = (*spec.warnings, *_unknown_names(project, spec))
         layers = tuple(
             name
             for name, layer in spec.layers.items()
@@ -45,7 +47,37 @@ def check(project: Project, paths: Sequence[Path]) -> CheckReport:
         )
     if paths:
         found = tuple(item for item in found if item.span is None or item.span.source.path in chosen)
+    elif project.config.catalog.is_file():
+        from envdsl.app.control import catalogue
+
+        return CheckReport(
+            (*chosen, catalogue.file_of(project)), layers, (*found, *catalogue.check(project).diagnostics)
+        )
     return CheckReport(tuple(chosen), layers, found)
+
+
+def _unknown_names(project: Project, spec: Spec) -> Iterator[Diagnostic]:
+    """What layers and settings name, and is declared nowhere: indexes, and the default base."""
+    from envdsl.app.locking import index_configuration
+    from envdsl.app.project import family, unknown_layer
+
+    known = {*spec.layers, *map(family, spec.layers.values())}
+    default = project.config.default_base
+    if default is not None and default not in known:
+        (unknown,) = unknown_layer(default, known).diagnostics
+        yield Diagnostic(
+            "app-default-base",
+            f"`default-base` in {FILE_NAME} names a layer that is not declared: `{default}`",
+            hint=unknown.hint,
+        )
+    asking = [layer for layer in spec.layers.values() if layer.index]
+    indexes = index_configuration(project) if asking else None
+    for layer in asking:
+        try:
+            assert indexes is not None
+            indexes.restricted(layer.index, layer.span)
+        except EnvdslError as error:
+            yield from error.diagnostics
 
 
 def _layer_files(project: Project, paths: Sequence[Path]) -> tuple[str, ...]:
@@ -78,12 +110,12 @@ def evaluate_file(project: Project, file: Path, *, as_json: bool) -> str:
     return _evaluate(project, source, DirectoryReader(root), directory, as_json)
 
 
-def evaluate_text(project: Project, text: str, *, as_json: bool) -> str:
-    """The value of an expression on the command line; paths in it are relative to the project's root."""
+def evaluate_text(project: Project, text: str, *, as_json: bool, name: str = "<expr>") -> str:
+    """The value of an expression from no file (``name`` in errors); paths in it are relative to the project's root."""
     from envdsl.evaluate.reader import DirectoryReader
     from envdsl.model.span import Source
 
-    return _evaluate(project, Source("<expr>", text), DirectoryReader(project.config.root), ".", as_json)
+    return _evaluate(project, Source(name, text), DirectoryReader(project.config.root), ".", as_json)
 
 
 def _evaluate(project: Project, source: Any, reader: Any, directory: str, as_json: bool) -> str:

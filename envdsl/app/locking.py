@@ -13,6 +13,7 @@ from envdsl.errors import Diagnostic, EnvdslError
 if TYPE_CHECKING:
     from envdsl.app.project import Project
     from envdsl.evaluate.spec import LayerSpec
+    from envdsl.lock.heldback import HeldBack
     from envdsl.lock.index import IndexConfiguration
     from envdsl.lock.lock import Lock
 
@@ -23,7 +24,8 @@ class LockOutcome:
 
     ``status`` is ``created``, ``updated`` or ``unchanged`` after locking; ``current``, ``stale``, ``missing`` or
     ``orphaned`` (no layer of that name is declared) from a check. ``added``, ``removed`` and ``changed`` are
-    packages with their versions; ``reasons`` say why a lock is stale, or was.
+    packages with their versions; ``reasons`` say why a lock is stale, or was. ``held_back`` is what an upgrade did not
+    take because of ``exclude-newer``.
     """
 
     layer: str
@@ -33,6 +35,7 @@ class LockOutcome:
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    held_back: tuple[HeldBack, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +46,16 @@ class LockOutcome:
             "removed": list(self.removed),
             "changed": list(self.changed),
             "reasons": list(self.reasons),
+            "held-back": [
+                {
+                    "name": item.name,
+                    "locked": item.locked,
+                    "version": item.version,
+                    "uploaded": item.uploaded.isoformat(),
+                    "eligible": item.eligible.isoformat() if item.eligible else None,
+                }
+                for item in self.held_back
+            ],
         }
 
 
@@ -57,11 +70,14 @@ def lock(
     """Lock these layers (all without names) and the bases that they stand on.
 
     Raises :class:`EnvdslError` with what failed for each layer; the locks of the others are written all the same.
+    ``app-no-project`` for the curated layers.
     """
     from packaging.utils import canonicalize_name
 
+    from envdsl.app.curated import refuse_curated
     from envdsl.lock.locking import LockOptions
 
+    refuse_curated(project)
     options = LockOptions(
         upgrade=upgrade,
         upgrade_packages=frozenset(canonicalize_name(name) for name in upgrade_packages),
@@ -88,6 +104,10 @@ def lock(
         if skipped:
             project.reporter.note(f"not locked, because their base was not: {', '.join(skipped)}")
         raise errors
+    if (upgrade or options.upgrade_packages) and not offline:
+        from envdsl.app.cooldown import with_held_back
+
+        return with_held_back(project, outcomes, configuration, now=options.now, names=options.upgrade_packages)
     return tuple(outcomes)
 
 
@@ -95,10 +115,16 @@ def _lock_one(project: Project, layer: LayerSpec, configuration: IndexConfigurat
     from envdsl.lock.freshness import staleness
     from envdsl.lock.locking import lock_layer
     from envdsl.lock.pylock import write_lock
+    from envdsl.lock.recovery import recover_pins
 
     path = project.config.lock_path(layer.name)
     before = _readable_lock(project, layer.name)
     existed = path.exists()
+    recovered: dict[str, str] = {}
+    unreadable = ""
+    if existed and before is None:  # a merge left it in pieces: what it pinned is what locking starts from
+        unreadable = _why_unreadable(path)
+        recovered = recover_pins(path.read_text(encoding="utf-8", errors="replace"))
     locked = lock_layer(
         layer,
         path,
@@ -118,7 +144,9 @@ def _lock_one(project: Project, layer: LayerSpec, configuration: IndexConfigurat
         return LockOutcome(layer.name, shown, "unchanged")
     base = project.lock(layer.base) if layer.base is not None else None
     reasons = staleness(layer, before, base, project.config.root) if before else ()
-    old = {package.name: package.version for package in before.packages} if before else {}
+    if existed and before is None:
+        reasons = (unreadable,)
+    old = {package.name: package.version for package in before.packages} if before else recovered
     new = {package.name: package.version for package in locked.lock.packages}
     return LockOutcome(
         layer.name,
@@ -131,6 +159,18 @@ def _lock_one(project: Project, layer: LayerSpec, configuration: IndexConfigurat
         ),
         reasons=reasons,
     )
+
+
+def _why_unreadable(path: Path) -> str:
+    """Why a lock could not be taken as it is, in the words of :attr:`LockOutcome.reasons`."""
+    from envdsl.lock.pylock import read_lock
+
+    try:
+        read_lock(path)
+    except EnvdslError as error:
+        if error.code == "lock-inconsistent":
+            return "its packages were merged or edited, and not resolved together yet"
+    return "it was damaged"
 
 
 def _readable_lock(project: Project, name: str) -> Lock | None:
@@ -181,6 +221,12 @@ def _state(project: Project, layer: LayerSpec) -> LockOutcome:
     return LockOutcome(layer.name, shown, "stale" if reasons else "current", reasons=reasons)
 
 
+def lock_missing(layer: LayerSpec) -> Diagnostic:
+    """What to say of a layer that was never locked."""
+    message = f"layer `{layer.name}` has no lock"
+    return Diagnostic("app-lock-missing", message, layer.span, hint=f"run `envdsl lock {layer.name}`")
+
+
 def require_current(project: Project, names: Sequence[str]) -> None:
     """Raises :class:`EnvdslError` with ``app-lock-missing`` and ``app-lock-stale`` for each lock that needs work."""
     found: list[Diagnostic] = []
@@ -188,8 +234,7 @@ def require_current(project: Project, names: Sequence[str]) -> None:
         layer = project.spec.layers.get(outcome.layer)
         span = layer.span if layer is not None else None
         if outcome.status == "missing":
-            message = f"layer `{outcome.layer}` has no lock"
-            found.append(Diagnostic("app-lock-missing", message, span, hint=f"run `envdsl lock {outcome.layer}`"))
+            found.append(lock_missing(project.spec.layers[outcome.layer]))
         elif outcome.status == "stale":
             message = f"the lock of `{outcome.layer}` is stale: {'; '.join(outcome.reasons)}"
             hint = f"run `envdsl lock {outcome.layer}` and commit {outcome.path}"
@@ -207,7 +252,14 @@ def index_configuration(project: Project) -> IndexConfiguration:
     from envdsl.lock.source import IndexSource
 
     declared = [
-        IndexSource.of(item.url, name=item.name, flat=item.format == "flat", default=item.default)
+        IndexSource.of(
+            item.url,
+            name=item.name,
+            flat=item.format == "flat",
+            default=item.default,
+            explicit=item.explicit,
+            packages=item.packages,
+        )
         for item in project.config.indexes
     ]
     return IndexConfiguration.discover(declared)

@@ -27,7 +27,11 @@ class Project:
     def __init__(self, config: configuration.Config, reporter: Reporter) -> None:
         self.config = config
         self.reporter = reporter
+        # Whether these are the layers that travel with envdsl, because the user is in no project.
+        self.is_curated = False
         self._locks: dict[str, Lock | None] = {}
+        # Whether this run changes nothing: it makes no store where there is none, either.
+        self.looks_only = False
         # Whether an interpreter could not be downloaded in this run.
         self.downloads_failed = False
         # Where wheels were seen while locking, by sha256: a build in the same process need not ask again.
@@ -41,7 +45,9 @@ class Project:
             return cls(configuration.load(root, store=store), reporter)
         from envdsl.app.curated import curated
 
-        return cls(curated(store), reporter)
+        project = cls(curated(store), reporter)
+        project.is_curated = True
+        return project
 
     @cached_property
     def layer_files(self) -> tuple[str, ...]:
@@ -76,11 +82,17 @@ class Project:
         """Read the lock of ``name`` anew when it is asked for next: its file was written."""
         self._locks.pop(name, None)
 
+    def reread(self) -> None:
+        """Forget layers and locks: whoever lives long looks at the files as they are now."""
+        for name in ("layer_files", "spec"):
+            self.__dict__.pop(name, None)
+        self._locks.clear()
+
     @cached_property
     def store(self) -> Store:
         from envdsl.store.store import Store
 
-        return Store.open(self.config.store)
+        return Store.open(self.config.store, create=not self.looks_only)
 
     def close(self) -> None:
         """Let go of the store, if it was opened."""

@@ -3,9 +3,10 @@
 The cache (``<store>/cache/build``) holds one digest of everything that the answer depends on: the
 configuration, the layer files and what they read, the locks, local wheels, source directories, and
 the *names* of the layer files, so that a new one counts. While the digest is the same and the layers
-still stand in the store, so does the answer. ``gc`` and ``verify --repair`` delete the cache before
-they touch anything. A cache that is missing, stale, foreign or damaged means a full build, which
-writes a new one.
+still stand in the store, so does the answer. It ends with the boot of the machine: a build does not
+wait for the disk, and what that has lost the store alone finds out (``docs/decisions/durability.md``).
+``gc`` and ``verify --repair`` delete the cache before they touch anything. A cache that is missing,
+stale, foreign or damaged means a full build, which writes a new one.
 
 This module is on the path of every no-op, so it imports ``os``, which is there already, and the
 interpreter's own blake2b: no typing (which a NamedTuple needs, and which takes as long as all else
@@ -27,7 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_HEADER = f"envdsl build cache 2 {__version__}"
+_HEADER = f"envdsl build cache 3 {__version__}"
+_BOOT = "/proc/sys/kernel/random/boot_id"
 _FLAGS = ("--locked", "--offline", "--json", "-q", "--quiet")
 
 
@@ -154,12 +156,19 @@ def remember(
 def _head(root: str, inputs: Inputs, digest: str) -> list[str]:
     return [
         _HEADER,
+        f"boot\t{_boot()}",
         f"root\t{root}",
         f"digest\t{digest}",
         *(f"file\t{path}" for path in inputs.files),
         *(f"directory\t{path}" for path in inputs.directories),
         *(f"tree\t{path}" for path in inputs.trees),
     ]
+
+
+def _boot() -> str:
+    """What tells this boot of the machine from any other. Raises OSError where the kernel does not say."""
+    with open(_BOOT, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def _read_blocks(store: str) -> tuple[list[str], list[list[str]]] | None:

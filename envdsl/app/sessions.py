@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from envdsl.app import bound_layers
 from envdsl.errors import EnvdslError, ExitStatus
-from envdsl.model.names import LayerId, LayerKind
+from envdsl.model.names import LayerId, LayerKind, PythonVersion
 
 if TYPE_CHECKING:
     from envdsl.app.project import Project
-    from envdsl.evaluate.spec import LayerSpec
+    from envdsl.realise.python import Interpreter
     from envdsl.sandbox.doctor import Finding
     from envdsl.sandbox.launch import Outcome
     from envdsl.sandbox.limits import Limits
@@ -26,13 +28,26 @@ if TYPE_CHECKING:
 def create(project: Project, name: str, layers: Sequence[str], workspace: Path | None) -> Session:
     """Bind ``name`` to ``layers`` (names, families or ids); layers of the project are built first if need be.
 
-    ``workspace`` is the directory at ``/workspace``; without it that is memory, gone with each run.
+    ``workspace`` is the directory at ``/workspace``; without it that is memory, gone with each run. A name or a
+    workspace that is no good is refused before anything is built.
     """
     from envdsl.session import bindings
 
+    workspace = _place(project, name, workspace)
     with project.store.lease():
-        manifest = _compose(project, name, _bind(project, layers), workspace.resolve() if workspace else None)
+        manifest = compose(project, name, bound_layers.bind(project, layers), workspace)
         return bindings.create(project.store, manifest)
+
+
+def _place(project: Project, name: str, workspace: Path | None) -> Path | None:
+    from envdsl.session import bindings
+    from envdsl.session.compose import check
+
+    resolved = workspace.resolve() if workspace is not None else None
+    check(name, resolved, project.store.layout)
+    if resolved is not None:
+        bindings.require_workspace(resolved)
+    return resolved
 
 
 def names(project: Project) -> list[str]:
@@ -51,6 +66,11 @@ def listing(project: Project) -> list[Session]:
     return [show(project, name) for name in names(project)]
 
 
+def _packages(layer: BoundLayer) -> str:
+    count = len(layer.packages)
+    return "1 package" if count == 1 else f"{count} packages"
+
+
 def rows(session: Session) -> list[list[str]]:
     """Labels and values for a person."""
     manifest = session.manifest
@@ -60,28 +80,111 @@ def rows(session: Session) -> list[list[str]]:
         ["start with", str(session.run)],
         ["interpreter", f"{manifest.interpreter.version}  {manifest.interpreter.executable}"],
         ["workspace", manifest.workspace.source if manifest.workspace else "in memory"],
-        *(["layer", f"{layer.name}  {layer.id}  ({len(layer.packages)} packages)"] for layer in manifest.layers),
+        *(["layer", f"{layer.name}  {layer.id}  ({_packages(layer)})"] for layer in manifest.layers),
     ]
 
 
-def rebase(project: Project, name: str, *, base: str | None, dry_run: bool) -> Difference:
-    """Bind a session to its layers as they are declared and locked now; ``base`` names another foundation.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a rebase does beside following the project: another ``base``, x layers to ``add`` and to ``drop`` (names,
+    families or ids), another ``workspace``. None and nothing leave all as it is."""
 
-    x layers follow: those of the same name, or of the same family on the new base.
+    base: str | None = None
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    workspace: Path | None = None
+
+
+def rebase(project: Project, name: str, change: Change = Change(), *, dry_run: bool = False) -> Difference:
+    """Bind a session to its layers as they are declared and locked now.
+
+    x layers follow: those of the same name, or of the same family on the new base; those that were bound by id, or
+    that the project does not declare, are kept as they are. ``dry_run`` builds and writes nothing.
     """
     from envdsl.session import bindings
 
     present = show(project, name).manifest
-    wanted = [layer.name for layer in present.layers]
-    if base is not None:
-        wanted = [base, *(_family(layer.name) for layer in present.layers[1:])]
+    if dry_run:
+        return bindings.preview(project.store.layout, rebased(project, present, change, dry_run=True))
     with project.store.lease():
-        workspace = Path(present.workspace.source) if present.workspace else None
-        manifest = _compose(project, name, _bind(project, wanted), workspace)
-        manifest = replace(manifest, limits=present.limits)
-        if dry_run:
-            return bindings.preview(project.store.layout, manifest)
-        return bindings.rebase(project.store, manifest)
+        return bindings.rebase(project.store, rebased(project, present, change))
+
+
+def rebased(
+    project: Project,
+    present: Manifest,
+    change: Change = Change(),
+    *,
+    apart: Collection[LayerId] = (),
+    dry_run: bool = False,
+) -> Manifest:
+    """The manifest that :func:`rebase` writes, with its layers built unless it is a ``dry_run``.
+
+    The layers ``apart`` are left out: somebody else knows how they follow. Raises ``app-not-bound`` for a layer to
+    drop that is not there.
+    """
+    workspace = Path(present.workspace.source) if present.workspace else None
+    if change.workspace is not None:
+        workspace = _place(project, present.session, change.workspace)
+    wanted = _wanted(project, present, change, apart)
+    layers = bound_layers.foresee(project, wanted) if dry_run else bound_layers.bind(project, wanted)
+    layers = [_named(layer, present) for layer in layers]
+    return like(project, present, layers, workspace=workspace, dry_run=dry_run)
+
+
+def like(
+    project: Project,
+    present: Manifest,
+    layers: Sequence[BoundLayer],
+    *,
+    workspace: Path | None,
+    dry_run: bool = False,
+) -> Manifest:
+    """A manifest of the session ``present`` over ``layers`` and ``workspace``; all else stays as it is."""
+    manifest = compose(project, present.session, layers, workspace, dry_run=dry_run)
+    isolation = replace(manifest.isolation, command=present.isolation.command)
+    return replace(manifest, limits=present.limits, isolation=isolation)
+
+
+def _wanted(project: Project, present: Manifest, change: Change, apart: Collection[LayerId]) -> list[str]:
+    """The names and ids to bind: the foundation, the x layers that follow, and what is added."""
+    dropped = set(change.drop)
+    for item in dropped:
+        if not any(is_called(layer, item) for layer in present.layers[1:]):
+            raise EnvdslError.of(
+                "app-not-bound",
+                f"the session {present.session} has no x layer {item}",
+                hint="its x layers: " + (", ".join(layer.name for layer in present.layers[1:]) or "none"),
+                exit_status=ExitStatus.USAGE,
+            )
+    kept = [
+        layer
+        for layer in present.layers[1:]
+        if layer.id not in apart and not any(is_called(layer, item) for item in dropped)
+    ]
+    foundation = change.base if change.base is not None else _reference(project, present.foundation)
+    following = [_reference(project, layer) for layer in kept]
+    if change.base is not None:
+        following = [bound_layers.family(item) for item in following]
+    return [foundation, *following, *change.add]
+
+
+def is_called(layer: BoundLayer, text: str) -> bool:
+    """Whether ``text`` names a bound layer: by name, family or id."""
+    return text in (layer.name, str(layer.id), bound_layers.family(layer.name))
+
+
+def _reference(project: Project, layer: BoundLayer) -> str:
+    """The name under which the project declares a bound layer today, else its id: it stays what it is."""
+    return layer.name if layer.name in project.spec.layers else str(layer.id)
+
+
+def _named(layer: BoundLayer, present: Manifest) -> BoundLayer:
+    """A layer that is bound by its id keeps the name, and the lock, that it was bound with before."""
+    before = next((item for item in present.layers if item.id == layer.id), None)
+    if before is None or layer.name != str(layer.id):
+        return layer
+    return replace(layer, name=before.name, lock=before.lock)
 
 
 def remove(project: Project, name: str) -> None:
@@ -144,7 +247,7 @@ def run_once(project: Project, layers: Sequence[str], command: Sequence[str], *,
     """Run ``command`` in a sandbox of built ``layers`` that leaves nothing behind; output is captured."""
     from envdsl.session import bindings
 
-    manifest = _compose(project, "probe", _bind_built(project, layers), None, ephemeral=True)
+    manifest = compose(project, "probe", bound_layers.bind_built(project, layers), None, ephemeral=True)
     return _run_captured(project, bindings.on_host(project.store, manifest), command, timeout)
 
 
@@ -199,100 +302,46 @@ def _run_captured(project: Project, manifest: Manifest, command: Sequence[str], 
     )
 
 
-def _compose(
-    project: Project, name: str, layers: Sequence[BoundLayer], workspace: Path | None, *, ephemeral: bool = False
+def compose(
+    project: Project,
+    name: str,
+    layers: Sequence[BoundLayer],
+    workspace: Path | None,
+    *,
+    ephemeral: bool = False,
+    dry_run: bool = False,
 ) -> Manifest:
+    """The manifest of a session over ``layers``, with the interpreter of its foundation's Python.
+
+    A ``dry_run`` installs no interpreter: ``app-interpreter-absent`` where there is none yet.
+    """
     from envdsl.app import interpreters
     from envdsl.session.compose import compose
 
     foundation = next((layer for layer in layers if layer.kind is not LayerKind.X), layers[0])
+    provide = _present_interpreter if dry_run else partial(interpreters.provide, offline=False)
     return compose(
         name,
         layers,
-        interpreters.provide(project, foundation.python, offline=False),
+        provide(project, foundation.python),
         project.store.layout,
         workspace=workspace,
         ephemeral=ephemeral,
     )
 
 
-def _bind(project: Project, wanted: Sequence[str]) -> list[BoundLayer]:
-    """Bind layers by name, family or id. Named ones are built if they are not; the family of an x layer is read
-    as the variant that stands on the chosen base."""
-    from envdsl.app import building
+def _present_interpreter(project: Project, python: PythonVersion) -> Interpreter:
+    from envdsl.realise import python_registry
 
-    identifiers, named = _identifiers(wanted)
-    chosen = _on_one_base(project, named)
-    if chosen:
-        building.build(project, chosen)
-    return [*_bind_built(project, chosen), *(_bind_id(project, identifier) for identifier in identifiers)]
-
-
-def _identifiers(wanted: Sequence[str]) -> tuple[list[LayerId], list[str]]:
-    identifiers: list[LayerId] = []
-    named: list[str] = []
-    for item in wanted:
-        try:
-            identifiers.append(LayerId.parse(item))
-        except ValueError:
-            named.append(item)
-    return identifiers, named
-
-
-def _on_one_base(project: Project, wanted: Sequence[str]) -> list[str]:
-    layers = project.spec.layers
-    chosen = [name if name in layers else project.layer(name).name for name in wanted]
-    foundation = next((layers[name] for name in chosen if layers[name].kind is not LayerKind.X), None)
-    if foundation is None:
-        _refuse_without_base(layers, chosen)
-        return chosen
-    suffix = f"-py3{foundation.python.minor}"
-    return [
-        f"{asked}{suffix}" if asked not in layers and _stands_on(layers.get(f"{asked}{suffix}"), foundation) else name
-        for asked, name in zip(wanted, chosen, strict=True)
-    ]
-
-
-def _refuse_without_base(layers: Mapping[str, LayerSpec], chosen: Sequence[str]) -> None:
-    bases = sorted({base for name in chosen if (base := layers[name].base) is not None})
-    if bases:
-        what = "is an x layer" if len(chosen) == 1 else "are x layers"
+    found = python_registry.find(project.store, python)
+    if found is None:
         raise EnvdslError.of(
-            "app-session-without-base",
-            f"a session stands on a base or an iso layer, and {' and '.join(chosen)} {what}",
-            hint=f"add {' or '.join(f'--layer {base}' for base in bases)}",
-            exit_status=ExitStatus.USAGE,
+            "app-interpreter-absent",
+            f"the store has no Python {python} yet, and a dry run installs none",
+            hint=f"envdsl python install {python}",
+            exit_status=ExitStatus.ENVIRONMENT,
         )
-
-
-def _stands_on(layer: LayerSpec | None, foundation: LayerSpec) -> bool:
-    return layer is not None and layer.base == foundation.name
-
-
-def _family(name: str) -> str:
-    """``data`` of ``data-py312``; any other name as it is."""
-    family, separator, minor = name.rpartition("-py3")
-    return family if separator and minor.isdecimal() else name
-
-
-def _bind_built(project: Project, names: Sequence[str]) -> list[BoundLayer]:
-    from envdsl.app.compiling import compile_layers
-    from envdsl.session.layers import bind_layer
-
-    if not names:
-        return []
-    graph = compile_layers(project, project.select(names))
-    bound = []
-    for name in names:
-        lock = project.lock(name)
-        bound.append(bind_layer(project.store, name, graph.layers[name].id, lock=lock.digest if lock else None))
-    return bound
-
-
-def _bind_id(project: Project, identifier: LayerId) -> BoundLayer:
-    from envdsl.session.layers import bind_layer
-
-    return bind_layer(project.store, str(identifier), identifier)
+    return found
 
 
 def _variable(text: str) -> tuple[str, str]:

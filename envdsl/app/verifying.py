@@ -114,7 +114,6 @@ def _derivations(project: Project) -> Mapping[str, Derivation]:
 def _touched(
     project: Project, findings: Iterable[Finding], known: Mapping[str, Derivation]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from envdsl.session import bindings
     from envdsl.store.census import Census
 
     census = Census(project.store)
@@ -129,7 +128,8 @@ def _touched(
         if path.parts[0] == "layers":
             layers += [f"{name} ({path.name})" for name in named.get(key, ())] or [path.name]
     try:
-        sessions = [name for name, bound in bindings.roots(project.store.layout).items() if keys.intersection(bound)]
+        bound = collecting.sessions(project.store.layout)
+        sessions = [session.name for session in bound if keys.intersection(session.manifest.store_keys())]
     except EnvdslError as error:
         project.reporter.warn(Diagnostic("app-verify-sessions", f"sessions are not known: {error}", severity="warning"))
         sessions = []

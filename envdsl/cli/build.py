@@ -41,13 +41,14 @@ def build(
     from envdsl.app import building
 
     if dry_run:
+        project.looks_only = True
         steps = building.missing(project, layers, locked=locked)
         if as_json:
             output.result_json({"missing": [step.to_json() for step in steps]})
         else:
             for step in steps:
                 output.result(f"{step.kind}\t{step.id}\t{step.title}")
-            output.message(f"{len(steps)} steps to do" if steps else "nothing to do")
+            output.message(f"{output.count(len(steps), 'step')} to do" if steps else "nothing to do")
         return
     _show(building.build(project, layers, locked=locked, offline=offline, jobs=jobs), as_json)
 
@@ -76,4 +77,4 @@ def _show(report: BuildReport, as_json: bool) -> None:
     else:
         output.message("no layer is declared: write one in layers.d/NAME.layer")
     if report.built:
-        output.message(f"built {report.built} derivations in {report.seconds:.1f} s")
+        output.message(f"built {output.count(report.built, 'derivation')} in {report.seconds:.1f} s")

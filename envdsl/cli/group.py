@@ -23,29 +23,75 @@ class Entry(NamedTuple):
     summary: str
 
 
-COMMANDS = {
-    "build": Entry("build", "build", "Build what is missing and print each layer's id and path."),
-    "bundle": Entry("transfer", "bundle", "One file with all that a machine without a network needs."),
-    "check": Entry("language", "check", "Check every layer file and report all errors."),
-    "completion": Entry("completion", "completion", "Print the completion script of a shell."),
-    "doctor": Entry("doctor", "doctor", "Find out what this machine can do, and what to do about the rest."),
-    "ensure": Entry("build", "ensure", "Make the root ready: interpreter, locks, layers, current, probes."),
-    "eval": Entry("language", "evaluate", "Evaluate an expression, or one layer's specification."),
-    "fetch": Entry("transfer", "fetch", "Put the wheels that locks pin into the wheelhouse."),
-    "gc": Entry("store", "gc", "Delete what no layer, session or build needs."),
-    "graph": Entry("inspect", "graph", "Show the derivation graph."),
-    "import": Entry("importing", "import_", "Take over pylock.toml, requirements.txt, uv.lock or a venv."),
-    "lock": Entry("lock", "lock", "Resolve layers into lock files, or check that locks are current."),
-    "ls": Entry("inspect", "ls", "List the layers of the project and the store."),
-    "path": Entry("inspect", "path", "Print the store path of a layer."),
-    "python": Entry("python", "python", "Managed interpreters."),
-    "run": Entry("session", "run", "Run a command in a session's sandbox."),
-    "session": Entry("session", "session", "Sessions: named bindings to exact layers."),
-    "show": Entry("inspect", "show", "Show what a layer holds."),
-    "show-derivation": Entry("inspect", "show_derivation", "Print one derivation."),
-    "verify": Entry("store", "verify", "Find every difference in the store, and repair it."),
-    "why-alive": Entry("store", "why_alive", "Say what keeps a path of the store from gc."),
+SECTIONS = {
+    "Start": {
+        "init": Entry("starting", "init", "Begin a project that locks and builds as it stands."),
+        "tutorial": Entry("starting", "tutorial", "A tour of five minutes in a scratch directory."),
+        "doctor": Entry("doctor", "doctor", "Find out what this machine can do, and what to do about the rest."),
+        "python": Entry("python", "python", "Managed interpreters."),
+    },
+    "Write layers": {
+        "check": Entry("language", "check", "Check every layer file and report all errors."),
+        "fmt": Entry("fmt", "fmt", "Write layer files in their one canonical form."),
+        "eval": Entry("language", "evaluate", "Evaluate an expression, or one layer's specification."),
+        "repl": Entry("repl", "repl", "Try the language, with the layers of the project in scope."),
+        "lsp": Entry("lsp", "lsp", "Serve editors: errors as you type, hover, completion, rename, formatting."),
+        "import": Entry("importing", "import_", "Take over pylock.toml, requirements.txt, uv.lock or a venv."),
+    },
+    "Lock": {
+        "lock": Entry("lock", "lock", "Resolve layers into lock files, or check that locks are current."),
+        "outdated": Entry("packages", "outdated", "What the indexes have newer than the locks."),
+        "update": Entry("update", "update", "Upgrade locks, as a branch that is ready for review."),
+        "merge-lock": Entry("merge", "merge_lock", "Merge two versions of a lock (a merge driver for git)."),
+    },
+    "Build": {
+        "build": Entry("build", "build", "Build what is missing and print each layer's id and path."),
+        "ensure": Entry("build", "ensure", "Make the root ready: interpreter, locks, layers, current, probes."),
+        "fetch": Entry("transfer", "fetch", "Put the wheels that locks pin into the wheelhouse."),
+        "bundle": Entry("transfer", "bundle", "One file with all that a machine without a network needs."),
+        "export": Entry("export", "export", "Pins, a wheelhouse or a venv for other installers."),
+    },
+    "Look inside": {
+        "ls": Entry("inspect", "ls", "List the layers of the project and the store."),
+        "show": Entry("inspect", "show", "Show what a layer holds."),
+        "path": Entry("inspect", "path", "Print the store path of a layer."),
+        "tree": Entry("packages", "tree", "What a layer asks for, and what that requires."),
+        "why": Entry("packages", "why", "Every chain of requirements that brings a package in."),
+        "search-import": Entry("packages", "search_import", "Which distribution gives an import name."),
+        "graph": Entry("inspect", "graph", "Show the derivation graph."),
+        "show-derivation": Entry("inspect", "show_derivation", "Print one derivation."),
+    },
+    "Review": {
+        "diff": Entry("diff", "diff", "Say what changed between two states of the locks."),
+        "licenses": Entry("packages", "licenses", "The licences that packages of layers state."),
+        "sbom": Entry("security", "sbom", "The bill of materials of a layer or session (CycloneDX)."),
+        "audit": Entry("security", "audit", "Known vulnerabilities of locked packages, and what indexes withdrew."),
+    },
+    "Run": {
+        "session": Entry("session", "session", "Sessions: named bindings to exact layers."),
+        "run": Entry("session", "run", "Run a command in a session's sandbox."),
+    },
+    "Ask for packages": {
+        "env": Entry("env", "env", "Packages of a session: what is installed, asking for more."),
+        "requests": Entry("requests", "requests", "What sessions ask for, and deciding on it."),
+        "catalog": Entry("catalog", "catalog", "Which packages sessions may have: check it, ask it."),
+        "worker": Entry("worker", "worker", "Resolve, build and bind what sessions ask for."),
+        "serve": Entry("serve", "serve", "Serve the HTTP API, the MCP endpoint and the admin page."),
+        "mcp": Entry("mcp", "mcp", "Serve python_env for one session over stdio (Model Context Protocol)."),
+        "token": Entry("token", "token", "Access tokens of the service."),
+        "audit-log": Entry("audit_log", "audit_log", "Show, verify and export who did what."),
+    },
+    "Keep the store": {
+        "gc": Entry("store", "gc", "Delete what no layer, session or build needs."),
+        "why-alive": Entry("store", "why_alive", "Say what keeps a path of the store from gc."),
+        "verify": Entry("store", "verify", "Find every difference in the store, and repair it."),
+    },
+    "This program": {
+        "completion": Entry("completion", "completion", "Print the completion script of a shell."),
+        "man": Entry("man", "man", "Print the manual page."),
+    },
 }
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 class LazyGroup(click.Group):
@@ -63,8 +109,10 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                width = max(map(len, COMMANDS)) + 2
+                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

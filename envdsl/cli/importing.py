@@ -34,7 +34,13 @@ def _command(function: Callable[..., Any]) -> Callable[..., Any]:
         as_json,
         offline,
         click.option("--without", multiple=True, metavar="NAME", help="Leave out a package, such as your own."),
-        click.option("--kind", type=click.Choice(["base", "iso"]), default="base", show_default=True),
+        click.option(
+            "--kind",
+            type=click.Choice(["base", "iso"]),
+            default="base",
+            show_default=True,
+            help="What others can stand on, or not.",
+        ),
         click.option(
             "--platform", "platforms", multiple=True, metavar="TAG", help="manylinux_2_28_x86_64 …  [default: this one]"
         ),
@@ -129,4 +135,4 @@ def _run(
         output.result(f"  {package} {version}{'' if compared else '  (hash from the index)'}")
     for package, reason in done.left_out.items():
         output.message(f"left out: {package}: {reason}")
-    output.message(f"{len(done.packages)} packages; `envdsl build {done.name}` builds them")
+    output.message(f"{output.count(len(done.packages), 'package')}; `envdsl build {done.name}` builds them")

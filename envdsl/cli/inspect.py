@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from envdsl.cli import output
-from envdsl.cli.options import as_json, common, complete_layers, layer_arguments
+from envdsl.cli.options import as_json, common, complete_ids, complete_layers, layer_arguments, looks
 
 if TYPE_CHECKING:
     from envdsl.app.inspect import LayerFacts
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.argument("layer", shell_complete=complete_layers)
 @as_json
 @common
+@looks
 def show(project: Project, layer: str, as_json: bool) -> None:
     """Show what LAYER (a name or an id) holds: packages, sizes, files, sources, base, platforms, age of the lock."""
     from envdsl.app import inspect
@@ -51,9 +52,13 @@ def _rows(facts: LayerFacts) -> list[list[str]]:
         ("env", " ".join(f"{name}={value}" for name, value in facts.env)),
         ("waivers", ", ".join(facts.waivers)),
         ("lock", facts.lock or "none"),
+        ("stale", "; ".join(facts.stale)),
         ("lock age", "" if facts.lock_age is None else _age(facts.lock_age)),
         ("packages", str(len(facts.packages))),
-        ("size", "" if facts.size is None else f"{output.size(facts.size)} in {facts.files} files"),
+        (
+            "size",
+            "" if facts.size is None else f"{output.size(facts.size)} in {output.count(facts.files or 0, 'file')}",
+        ),
     ]
     return [[label, value] for label, value in rows if value]
 
@@ -77,9 +82,15 @@ def _count(value: int | None) -> str:
 @click.command(epilog="\b\nExamples:\n  envdsl graph office\n  envdsl graph --format dot | dot -Tsvg -o graph.svg")
 @layer_arguments
 @click.option(
-    "--format", "style", type=click.Choice(["tree", "dot", "mermaid", "json"]), default="tree", show_default=True
+    "--format",
+    "style",
+    type=click.Choice(["tree", "dot", "mermaid", "json"]),
+    default="tree",
+    show_default=True,
+    help="dot is Graphviz's.",
 )
 @common
+@looks
 def graph(project: Project, layers: tuple[str, ...], style: str) -> None:
     """Show the derivation graph of layers."""
     from envdsl.app import inspect
@@ -88,20 +99,22 @@ def graph(project: Project, layers: tuple[str, ...], style: str) -> None:
 
 
 @click.command("show-derivation", epilog="\b\nExample:\n  envdsl show-derivation office")
-@click.argument("derivation", metavar="ID")
+@click.argument("derivation", metavar="ID", shell_complete=complete_ids)
 @common
+@looks
 def show_derivation(project: Project, derivation: str) -> None:
-    """Print one derivation as JSON; ID is a layer's name or id, a key, or the beginning of a key."""
+    """Print one derivation as JSON; ID is a layer's name, an id or key, or the beginning of one (as `graph` prints)."""
     from envdsl.app import inspect
 
     output.result(inspect.derivation(project, derivation))
 
 
 @click.command(epilog='\b\nExample:\n  ls "$(envdsl path office)/site-packages"')
-@click.argument("layer", shell_complete=complete_layers)
+@click.argument("layer", shell_complete=complete_ids)
 @common
+@looks
 def path(project: Project, layer: str) -> None:
-    """Print the store path of LAYER; an error when it is not built."""
+    """Print the store path of LAYER, or of what an id or key or its beginning names; an error when it is not built."""
     from envdsl.app import inspect
 
     output.result(inspect.path(project, layer))
@@ -110,6 +123,7 @@ def path(project: Project, layer: str) -> None:
 @click.command(epilog="\b\nExample:\n  envdsl ls --json")
 @as_json
 @common
+@looks
 def ls(project: Project, as_json: bool) -> None:
     """List the layers of the project, and those in the store that no declared layer stands for now."""
     from envdsl.app import inspect

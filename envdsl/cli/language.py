@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
     epilog="\b\nExamples:\n  envdsl check\n  envdsl check layers.d/office.layer --json\n  envdsl check --format github"
 )
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]...")
-@click.option("--format", "style", type=click.Choice(["text", "json", "github"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="github: annotations in a workflow.",
+)
 @as_json
 @common
 def check(project: Project, paths: tuple[Path, ...], style: str, as_json: bool) -> int:
@@ -55,9 +63,10 @@ def check(project: Project, paths: tuple[Path, ...], style: str, as_json: bool) 
 
 @click.command(
     "eval",
-    epilog="\b\nExamples:\n  envdsl eval --expr 'map (x: x * 2) [ 1 2 3 ]'\n  envdsl eval --layer office-py312 --json",
+    epilog="\b\nExamples:\n  envdsl eval --expr 'map (x: x * 2) [ 1 2 3 ]'\n  envdsl eval --layer office-py312 --json\n"
+    "  echo '1 + 1' | envdsl eval -",
 )
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--expr", "-E", "expression", help="Evaluate this expression.")
 @click.option("--layer", help="Print one layer's evaluated specification.", shell_complete=complete_layers)
 @as_json
@@ -65,7 +74,8 @@ def check(project: Project, paths: tuple[Path, ...], style: str, as_json: bool) 
 def evaluate(project: Project, file: Path | None, expression: str | None, layer: str | None, as_json: bool) -> None:
     """Print the value of an expression, in Nix's notation or as JSON; evaluation is strict.
 
-    FILE holds one expression (`-E` gives it as an argument); paths in it are relative to the file.
+    FILE holds one expression (`-` is stdin, `-E` gives it as an argument); paths in it are relative to the file, or to
+    the project.
     """
     from envdsl.app import language
 
@@ -73,6 +83,8 @@ def evaluate(project: Project, file: Path | None, expression: str | None, layer:
         raise click.UsageError("give one of FILE, --expr and --layer")
     if layer is not None:
         output.result_json(language.layer_specification(project, layer))
+    elif file == Path("-"):
+        output.result(language.evaluate_text(project, sys.stdin.read(), as_json=as_json, name="<stdin>"))
     elif file is not None:
         output.result(language.evaluate_file(project, file, as_json=as_json))
     else:

@@ -37,7 +37,7 @@ def lock(
     """Resolve layers into lock files (layers.d/pylock.LAYER.toml), or check that locks are current.
 
     Locking again with nothing changed writes nothing and keeps every pin. The base of an x layer is
-    locked before it.
+    locked before it. --upgrade also says which newer versions the layer's exclude-newer holds back, and until when.
     """
     from envdsl.app import locking
 
@@ -51,18 +51,23 @@ def lock(
         output.result_json({"locks": [outcome.to_json() for outcome in outcomes]})
     else:
         for outcome in outcomes:
-            _show(outcome)
+            show(outcome)
     stale = [outcome for outcome in outcomes if outcome.status in ("stale", "missing", "orphaned")]
     if stale:
-        output.message(f"{len(stale)} of {len(outcomes)} locks are not current: run `envdsl lock`")
+        verb = "is" if len(stale) == 1 else "are"
+        output.message(f"{len(stale)} of {output.count(len(outcomes), 'lock')} {verb} not current: run `envdsl lock`")
         return ExitStatus.FAILED
     return ExitStatus.OK
 
 
-def _show(outcome: LockOutcome) -> None:
+def show(outcome: LockOutcome) -> None:
+    """One lock as text: its status, what came, went and moved, why, and what was held back."""
     output.result(f"{outcome.status}\t{outcome.layer}\t{outcome.path}")
     for sign, names in (("+", outcome.added), ("-", outcome.removed), ("~", outcome.changed)):
         for name in names:
             output.result(f"  {sign} {name}")
     for reason in outcome.reasons:
         output.result(f"  {reason}")
+    for item in outcome.held_back:
+        until = f"until {item.eligible:%Y-%m-%d %H:%M} UTC" if item.eligible else "while its date stands"
+        output.result(f"  held back by exclude-newer {until}: {item.name} {item.version}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from envdsl.cli import output
+
+if TYPE_CHECKING:
+    from envdsl.app.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,10 +43,22 @@ def common(function: F) -> Callable[..., Any]:
         from envdsl.cli.progress import reporter
 
         project = Project.find(directory or Path.cwd(), store=store, reporter=reporter())
+        project.reporter.note(f"project {project.config.root}, store {project.config.store}")
         try:
             return function(project, *args, **kwargs)
         finally:
             project.close()
+
+    return wrapper
+
+
+def looks(function: F) -> Callable[..., Any]:
+    """For a command that only looks (below :func:`common`): where there is no store, it makes none."""
+
+    @functools.wraps(function)
+    def wrapper(project: Project, *args: Any, **kwargs: Any) -> Any:
+        project.looks_only = True
+        return function(project, *args, **kwargs)
 
     return wrapper
 
@@ -59,17 +74,32 @@ def offline(function: F) -> F:
 
 
 def complete_layers(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Shell completion of layer names; an unreadable project completes nothing."""
+    """Shell completion of the names of layers and families; an unreadable project completes nothing."""
+    from envdsl.app.project import Project, family
+    from envdsl.errors import EnvdslError
+    from envdsl.reporter import Reporter
+
+    try:
+        directory = ctx.params.get("directory") or Path.cwd()
+        layers = Project.find(directory, store=None, reporter=Reporter()).spec.layers
+    except (EnvdslError, OSError):
+        return []
+    names = dict.fromkeys([*layers, *map(family, layers.values())])
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_ids(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion of layers, and of ids and keys of what they are made of."""
+    from envdsl.app.inspect import ids
     from envdsl.app.project import Project
     from envdsl.errors import EnvdslError
     from envdsl.reporter import Reporter
 
     try:
         directory = ctx.params.get("directory") or Path.cwd()
-        names = Project.find(directory, store=None, reporter=Reporter()).spec.layers
+        return ids(Project.find(directory, store=None, reporter=Reporter()), incomplete)
     except (EnvdslError, OSError):
         return []
-    return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_sessions(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

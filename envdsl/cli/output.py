@@ -33,6 +33,10 @@ def is_verbose() -> bool:
     return _verbose
 
 
+def is_json() -> bool:
+    return _json
+
+
 def colours(stream: IO[str]) -> bool:
     """Whether ``stream`` is a terminal that may be coloured (https://no-color.org)."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()

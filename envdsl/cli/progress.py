@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from envdsl.reporter import Reporter, Task
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+_PATIENCE = 2.0  # seconds; what is over sooner needs no line
 
 
 class MessageReporter(Reporter):
@@ -28,6 +31,53 @@ class MessageReporter(Reporter):
 
     def trace(self, message: str) -> None:
         output.message(f"trace: {message}")
+
+
+class LineReporter(MessageReporter):
+    """A line for each stage that takes ``patience`` seconds or is of unknown length; with ``--verbose`` for each stage
+    and each of its items, and how long it took."""
+
+    def __init__(self, patience: float = _PATIENCE) -> None:
+        self._patience = patience
+
+    @contextmanager
+    def task(self, title: str, total: int | None = None, unit: str = "") -> Iterator[Task]:
+        if total == 0:
+            yield Task()
+            return
+        amount = "" if total is None else f": {output.size(total)}" if unit == "B" else f": {total} {unit}".rstrip()
+        verbose = output.is_verbose()
+        begin = time.monotonic()
+        stage = _Stage(f"{title}{amount}", begin + self._patience, items=verbose)
+        if verbose or total is None:
+            stage.say()
+        yield stage
+        self.note(f"{title}: done in {time.monotonic() - begin:.1f} s")
+
+
+class _Stage(Task):
+    """Says its line once, when it is still at work at the moment ``due``."""
+
+    def __init__(self, line: str, due: float, *, items: bool) -> None:
+        self._line: str | None = line
+        self._due = due
+        self._items = items
+        self._lock = threading.Lock()
+
+    def say(self) -> None:
+        with self._lock:
+            if self._line is not None:
+                output.message(self._line)
+                self._line = None
+
+    def advance(self, amount: int = 1) -> None:
+        if self._line is not None and time.monotonic() >= self._due:
+            self.say()
+
+    def describe(self, item: str) -> None:
+        self.advance(0)
+        if self._items:
+            output.message(f"  {item}")
 
 
 class BarReporter(MessageReporter):
@@ -98,7 +148,12 @@ class _Bar(Task):
 
 
 def reporter() -> Reporter:
-    """Bars on a terminal unless ``--quiet``; messages otherwise."""
-    if sys.stderr.isatty() and not output.is_quiet():
+    """Bars on a terminal, lines elsewhere and with ``--verbose``; warnings alone with ``--quiet``, and with ``--json``
+    on no terminal, where programs read both streams."""
+    if output.is_verbose():
+        return LineReporter()
+    if output.is_quiet():
+        return MessageReporter()
+    if sys.stderr.isatty():
         return BarReporter()
-    return MessageReporter()
+    return MessageReporter() if output.is_json() else LineReporter()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from envdsl.cli import output
-from envdsl.cli.options import as_json, common, offline
+from envdsl.cli.options import as_json, common, looks, offline
 
 if TYPE_CHECKING:
     from envdsl.app.project import Project
@@ -52,9 +52,10 @@ def install(
         output.result(f"{found.full_version}\t{found.executable}\t{found.source}")
 
 
-@python.command("list")
+@python.command("list", epilog="\b\nExample:\n  envdsl python list --json")
 @as_json
 @common
+@looks
 def list_(project: Project, as_json: bool) -> None:
     """List the interpreters in the store."""
     from envdsl.app import interpreters
@@ -74,6 +75,7 @@ def list_(project: Project, as_json: bool) -> None:
 @click.option("--path", "only_path", is_flag=True, help="Print the path of the executable alone.")
 @as_json
 @common
+@looks
 def show(project: Project, version: str | None, only_path: bool, as_json: bool) -> None:
     """Show one interpreter: of VERSION, or the one of `python/current`."""
     from envdsl.app import interpreters

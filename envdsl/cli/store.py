@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from envdsl.cli import output
-from envdsl.cli.options import as_json, common, offline
+from envdsl.cli.ages import age
+from envdsl.cli.options import as_json, common, complete_layers, looks, offline
 from envdsl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from envdsl.app.project import Project
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 
 
 def _size(text: str) -> int:
@@ -26,25 +24,24 @@ def _size(text: str) -> int:
         raise click.BadParameter(str(error)) from error
 
 
-def _age(text: str) -> float:
-    """Seconds from ``14d``, ``12h``, ``30m``, ``2w`` or ``90s``."""
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not number.replace(".", "", 1).isdecimal():
-        raise click.BadParameter(f"not an age: {text!r} (examples: 14d, 12h)")
-    return float(number) * _UNITS[unit]
-
-
 @click.command(
     epilog="\b\nExamples:\n  envdsl gc --dry-run\n  envdsl gc --free 10G\n  envdsl gc --older-than 14d --keep-last 3"
 )
 @click.option("--dry-run", "-n", is_flag=True, help="List what would go, and the bytes that it would free.")
 @click.option("--free", type=_size, metavar="SIZE", help="Stop when that much is freed, the longest unused first.")
-@click.option("--older-than", type=_age, metavar="AGE", help="Only what was not used for that long (14d, 12h).")
+@click.option("--older-than", type=age, metavar="AGE", help="Only what was not used for that long (14d, 12h).")
 @click.option("--keep-last", type=click.IntRange(min=0), default=0, metavar="N", help="Keep N layers of each name.")
+@click.option("--drop-missing", is_flag=True, help="Projects that are not there now are gone, not only after a week.")
 @as_json
 @common
 def gc(
-    project: Project, dry_run: bool, free: int | None, older_than: float | None, keep_last: int, as_json: bool
+    project: Project,
+    dry_run: bool,
+    free: int | None,
+    older_than: float | None,
+    keep_last: int,
+    drop_missing: bool,
+    as_json: bool,
 ) -> None:
     """Delete what no root needs.
 
@@ -54,7 +51,9 @@ def gc(
     """
     from envdsl.app.collecting import collect
 
-    collected = collect(project, dry_run=dry_run, free=free, older_than=older_than, keep_last=keep_last)
+    collected = collect(
+        project, dry_run=dry_run, free=free, older_than=older_than, keep_last=keep_last, drop_missing=drop_missing
+    )
     if as_json:
         output.result_json(
             {
@@ -71,9 +70,11 @@ def gc(
     for path in gone:
         output.result(path)
     verb = "would free" if dry_run else "freed"
+    stay = collected.alive + collected.kept
     kept = f", {collected.kept} of them garbage" if collected.kept else ""
     output.message(
-        f"{len(gone)} paths, {verb} {output.size(collected.freed)}; {collected.alive + collected.kept} paths stay{kept}"
+        f"{output.count(len(gone), 'path')}, {verb} {output.size(collected.freed)}; "
+        f"{output.count(stay, 'path')} {'stays' if stay == 1 else 'stay'}{kept}"
     )
     if free is not None and collected.freed < free:
         output.message(f"that is less than the {output.size(free)} that were asked for: nothing else is garbage")
@@ -83,14 +84,15 @@ def gc(
     "why-alive",
     epilog="\b\nExamples:\n  envdsl why-alive office\n  envdsl why-alive store/unpacked/*-numpy-2.1.0 --json",
 )
-@click.argument("path")
+@click.argument("path", shell_complete=complete_layers)
 @as_json
 @common
+@looks
 def why_alive(project: Project, path: str, as_json: bool) -> int:
     """Say what keeps a path of the store from gc: each root, and the references that lead from it to the path.
 
-    PATH is a path (of the store, or a place on disk), a layer's name or id, or a key. Exit status 1: nothing
-    keeps it.
+    PATH is a path (of the store, or a place on disk), a layer's name or id, or a key; the beginning of an id or key
+    will do. Exit status 1: nothing keeps it.
     """
     from envdsl.app.collecting import why_alive as ask
 
@@ -119,6 +121,7 @@ def why_alive(project: Project, path: str, as_json: bool) -> int:
 @offline
 @as_json
 @common
+@looks
 def verify(project: Project, repair: bool, jobs: int | None, offline: bool, as_json: bool) -> int:
     """Read everything in the store again, and name every difference, the layers and the sessions that it touches.
 
@@ -137,9 +140,11 @@ def verify(project: Project, repair: bool, jobs: int | None, offline: bool, as_j
             output.message(line)
     output.report(diagnostic for error in report.failures.values() for diagnostic in error.diagnostics)
     verified = report.verified
-    checked = f"{verified.paths} paths ({output.size(verified.bytes)}) checked"
-    repaired = f", {len(report.repaired)} paths repaired" if repair else ""
-    output.message(f"{checked}, {len(verified.findings)} differences{repaired}")
+    checked = f"{output.count(verified.paths, 'path')} ({output.size(verified.bytes)}) checked"
+    repaired = f", {output.count(len(report.repaired), 'path')} repaired" if repair else ""
+    output.message(f"{checked}, {output.count(len(verified.findings), 'difference')}{repaired}")
     if report.sound:
         return ExitStatus.OK
+    if not repair:
+        output.message("`envdsl verify --repair` builds what differs again")
     return max([ExitStatus.FAILED, *(error.exit_status for error in report.failures.values())])

@@ -55,6 +55,15 @@ def test_a_changed_input_is_seen(project: Path, path: str) -> None:
     assert quick.answer([]) is None
 
 
+def test_after_a_start_of_the_machine_the_store_is_asked(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot = tmp_path / "boot"
+    boot.write_text("another boot\n")
+    monkeypatch.setattr(quick, "_BOOT", str(boot))
+    assert quick.answer([]) is None
+
+
 def test_touching_an_input_changes_nothing(project: Path) -> None:
     (project / "layers.d" / "a.layer").touch()
     (project / "src" / "sub" / "m.py").touch()
@@ -85,7 +94,7 @@ def test_a_layer_that_is_gone_is_seen(project: Path) -> None:
     "damage",
     [
         lambda text: text[: len(text) // 2],
-        lambda text: text.replace("envdsl build cache 2", "envdsl build cache 0"),
+        lambda text: text.replace("envdsl build cache", "envdsl built cache"),
         lambda text: text.replace("digest\t", "digest\tx"),
         lambda text: text.replace("base-1", "base-1\textra"),
         lambda text: "\0" * 100,

@@ -445,7 +445,7 @@ def test_a_venv_builds_to_its_versions(run: Cli, project: Path, environment: Pat
     assert done.status == 0, done.err
     assert not witness.exists()
     assert versions(project, "taken") == {"app": "1.0", "deep": "2.0", "extra": "2.0", "lib": "1.0"}
-    assert f'python    = "{PYTHON}"' in (project / "layers.d" / "taken.layer").read_text()
+    assert f'python = "{PYTHON}"' in (project / "layers.d" / "taken.layer").read_text()
     built = run("build", "taken")
     assert built.status == 0, built.err
     layer = Path(built.rows[0][2])

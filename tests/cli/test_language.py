@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
-from tests.cli.conftest import Cli
+import pytest
+
+from tests.cli.conftest import PYTHON, Cli
 from tests.patience import TWO_SECONDS
 
 BROKEN = """\
@@ -30,6 +33,14 @@ def test_eval_reads_one_expression_from_a_file_and_paths_start_there(run: Cli, p
     (project / "sub" / "list.txt").write_text("rich\nhttpx\n")
     (project / "sub" / "e.nix").write_text("length (readLines ./list.txt)")
     assert run("eval", project / "sub" / "e.nix").out == "2\n"
+
+
+def test_eval_reads_stdin_for_a_dash(run: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("map (x: x * 2) [ 1 2 ]\n"))
+    assert run("eval", "-").out == "[ 2 4 ]\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO("1 +"))
+    done = run("eval", "-")
+    assert (done.status, "<stdin>:1" in done.err) == (1, True)
 
 
 def test_eval_prints_one_layer(run: Cli) -> None:
@@ -60,8 +71,8 @@ def test_check_reports_all_errors_with_place_line_and_hint(run: Cli, project: Pa
     done = run("check")
     assert done.status == 1
     assert done.err.count("error[") == 3
-    assert "did you mean 'packages'" in done.err
-    assert "did you mean 'core'" in done.err
+    assert "did you mean `packages`" in done.err
+    assert "did you mean `core`" in done.err
     # a bad specifier points at its own string
     column = BROKEN.index('"numpy >> 1"') + 1
     assert f"layers.d/all.layer:1:{column}" in done.err
@@ -120,3 +131,32 @@ def test_hostile_files_get_an_error_and_no_traceback(run: Cli, project: Path) ->
         assert "error[" in done.err
         assert "Traceback" not in done.err
         assert "internal-defect" not in done.err
+
+
+def test_check_finds_an_index_and_a_default_base_that_are_declared_nowhere(run: Cli, project: Path) -> None:
+    settings = project / "envdsl.toml"
+    settings.write_text(settings.read_text().replace('"core"', '"coer"'))
+    layers = project / "layers.d" / "all.layer"
+    layers.write_text(layers.read_text() + f'base corporate {{ python = "{PYTHON}"; index = [ "locl" ]; }}\n')
+    found = {item["code"]: item for item in run("check", "--json").json["diagnostics"]}
+    assert found.keys() == {"app-default-base", "lock-unknown-index"}
+    assert "did you mean `core`" in found["app-default-base"]["hint"]
+    assert "did you mean `local`" in found["lock-unknown-index"]["hint"]
+    assert found["lock-unknown-index"]["place"]["line"] == len(layers.read_text().splitlines())
+
+
+def test_an_index_directory_that_is_not_there_is_said(run: Cli, project: Path) -> None:
+    (project / "wheels").rename(project / "elsewhere")
+    done = run("lock", "core")
+    assert (done.status, "lock-index-missing" in done.err, str(project / "wheels") in done.err) == (4, True, True)
+    assert "unknown-package" not in done.err
+    (project / "elsewhere").rename(project / "wheels")
+    assert run("lock", "core").status == 0
+    (project / "wheels").rename(project / "elsewhere")
+    done = run("fetch", "core", "--store", project.parent / "fresh", "--no-interpreter")
+    assert (done.status, str(project / "wheels") in done.err) == (4, True)
+
+
+def test_verbose_says_which_project_and_store(run: Cli, project: Path, interpreter_store: Path) -> None:
+    assert run("check", "-v").err.splitlines()[0] == f"project {project}, store {interpreter_store}"
+    assert "project" not in run("check").err

@@ -143,3 +143,16 @@ def test_an_x_layer_may_be_for_fewer_platforms_than_its_base(run: Cli, project: 
     assert done.status == 0, done.err
     assert "aarch64" not in (project / "layers.d" / "pylock.one.toml").read_text()
     assert run("lock", "one", "--check").status == 0
+
+
+def test_a_lock_that_a_merge_broke_is_repaired_and_only_what_changed_is_told(run: Cli, project: Path) -> None:
+    """Issue 2.5: after a merge `lock` repairs what the merge broke, and pins that were kept are no news."""
+    run("lock")
+    lock = project / "layers.d" / "pylock.core.toml"
+    lines = lock.read_text().splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("version"))
+    lines[place:place] = ["<<<<<<< ours", "=======", ">>>>>>> theirs"]
+    lock.write_text("\n".join(lines) + "\n")
+    done = run("lock", "core", "--json")
+    (core,) = [item for item in done.json["locks"] if item["layer"] == "core"]
+    assert (core["status"], core["added"], core["changed"], core["reasons"]) == ("updated", [], [], ["it was damaged"])

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import errno
+import re
+import subprocess
+import sys
+
+import pytest
 
 from envdsl.cli import output
+from envdsl.cli.progress import LineReporter, reporter
 from envdsl.errors import Diagnostic, ExitStatus, Note
 from envdsl.model.span import Source, Span
 
@@ -97,3 +103,56 @@ def test_sizes_are_in_powers_of_1024() -> None:
         "5.0 MiB",
         "3.0 GiB",
     ]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_without_a_terminal_each_stage_is_a_line_for_people(
+    capsys: pytest.CaptureFixture[str], quiet: bool, as_json: bool
+) -> None:
+    output.configure(quiet=quiet, verbose=False, as_json=as_json)
+    shown = LineReporter(patience=0.0) if type(reporter()) is LineReporter else reporter()
+    for title, total, unit in (("Unpacking", 3 << 20, "B"), ("Probing", 0, ""), ("Locking", 2, "")):
+        with shown.task(title, total, unit) as task:
+            task.describe("numpy")
+            task.advance()
+    output.configure(quiet=False, verbose=False, as_json=False)
+    lines = [] if quiet or as_json else ["Unpacking: 3.0 MiB", "Locking: 2"]
+    assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_what_is_over_soon_needs_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    output.configure(quiet=False, verbose=False, as_json=False)
+    with reporter().task("Locking", 2) as task:
+        task.advance()
+    with reporter().task("Python 3.12"):  # nobody knows how long that takes
+        pass
+    assert capsys.readouterr().err == "Python 3.12\n"
+
+
+def test_verbose_names_each_item_and_how_long_it_took(capsys: pytest.CaptureFixture[str]) -> None:
+    output.configure(quiet=False, verbose=True, as_json=False)
+    with reporter().task("Unpacking", 2) as task:
+        task.describe("numpy 2.1")
+    output.configure(quiet=False, verbose=False, as_json=False)
+    first, item, last = capsys.readouterr().err.splitlines()
+    assert (first, item) == ("Unpacking: 2", "  numpy 2.1")
+    assert re.fullmatch(r"Unpacking: done in \d+\.\d s", last)
+
+
+def test_an_interruption_while_modules_are_imported_is_no_traceback() -> None:
+    program = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "envdsl.cli.group":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["envdsl", "ls"]
+from envdsl.cli.main import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

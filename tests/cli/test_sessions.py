@@ -210,3 +210,42 @@ def test_layers_can_be_bound_by_id(built: Cli, name: str) -> None:
     identifiers = {row[0]: row[1] for row in built("build").rows}
     assert built("session", "create", name, "-l", identifiers["core"], "-l", identifiers["one"]).status == 0
     assert python(built, name, "import foo; print(foo.__version__)").out == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("a/b",), "session-name"), (("fine", "--workspace", "/nowhere/at/all"), "session-workspace-missing")],
+)
+def test_a_name_or_workspace_that_is_no_good_is_refused_before_anything_is_built(
+    run: Cli, project: Path, arguments: tuple[str, ...], code: str
+) -> None:
+    (project / "layers.d" / "all.layer").write_text(LAYERS.replace('FLAVOUR = "core"', 'FLAVOUR = "never"'))
+    run("lock")
+    done = run("session", "create", *arguments, "-l", "core")
+    assert done.status == 2
+    assert code in done.err
+    assert "never" not in run("ls").out
+    assert run("build", "core", "--dry-run").out != ""
+
+
+def test_a_rebase_adds_and_drops_layers_and_a_dry_run_builds_nothing(built: Cli, project: Path, name: str) -> None:
+    """Issue 4.5: --dry-run must not build or write anything."""
+    built("session", "create", name, "-l", "core", "-l", "one")
+    (project / "layers.d" / "all.layer").write_text(LAYERS.replace('"foo==2"', '"foo<3"'))
+    built("lock")
+    missing = built("build", "--dry-run").out
+    preview = built("session", "rebase", name, "--drop", "one", "--add", "two", "--dry-run")
+    assert "~ foo 1 -> 2" in preview.out
+    assert built("build", "--dry-run").out == missing
+    assert built("session", "rebase", name, "--drop", "one", "--add", "two").out == preview.out
+    assert python(built, name, "import foo; print(foo.__version__)").out == "2\n"
+    unknown = built("session", "rebase", name, "--drop", "three")
+    assert unknown.status == 2
+    assert "app-not-bound" in unknown.err
+
+
+def test_an_option_after_the_session_is_said_to_be_in_the_wrong_place(built: Cli, name: str) -> None:
+    built("session", "create", name, "-l", "core")
+    done = built("run", name, "--timeout", "5", "--", "true")
+    assert done.status == 2
+    assert "--timeout stands after SESSION" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,7 @@ def test_verify_names_what_differs(own_store: Path, run: Cli) -> None:
     assert done.status == 1
     problems = {(finding["problem"], finding["member"]) for finding in done.json["findings"]}
     assert ("content", "site-packages/foo.py") in problems
+    assert "`envdsl verify --repair`" in done.err
 
 
 def damage(file: Path) -> None:
@@ -232,7 +234,8 @@ def test_show_says_what_a_layer_holds(built: Cli) -> None:
     assert facts["lock-age"] >= 0
     assert built("show", "one", "--json").json["base"] == "core"
     assert "description  " in built("show", "core").out
-    assert built("show", facts["id"], "--json").json == facts
+    by_id = built("show", facts["id"], "--json").json
+    assert {**by_id, "lock-age": 0} == {**facts, "lock-age": 0}
 
 
 def test_show_names_the_waivers_and_layer_json_records_them(run: Cli, project: Path) -> None:
@@ -308,6 +311,16 @@ def test_doctor_finds_a_working_machine_and_tries_each_session(own_store: Path, 
         assert finding["status"] == "ok" or finding["remedy"], finding
 
 
+def test_doctor_says_when_a_workspace_is_gone(own_store: Path, run: Cli, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    run("session", "create", "homeless", "-l", "core", "--workspace", tmp_path / "work")
+    (tmp_path / "work").rmdir()
+    done = run("doctor", "--json")
+    (found,) = [item for item in done.json["findings"] if item["check"] == "session homeless"]
+    assert (found["status"], str(tmp_path / "work") in found["message"]) == ("failed", True)
+    assert done.status == 4
+
+
 def test_doctor_says_when_a_session_is_broken(own_store: Path, run: Cli) -> None:
     """Issue 2.14: exit status tells."""
     run("session", "create", "bound", "-l", "core")
@@ -332,3 +345,132 @@ def test_ls_lists_the_rest_where_a_layer_was_removed_by_hand(own_store: Path, ru
     assert done.status == 0, done.err
     states = {row["name"]: row["state"] for row in done.json["layers"] if row["name"]}
     assert states == {"alone": "built", "core": "built", "one": "built", "two": "not built"}
+
+
+def test_the_layers_of_a_deleted_project_go_when_that_is_said(
+    own_store: Path, run: Cli, project: Path, tmp_path: Path
+) -> None:
+    """Issue 3.6: a project that is gone keeps nothing for ever."""
+    layer = Path(run("path", "alone").out.strip())
+    other = tmp_path / "other"
+    (other / "layers.d").mkdir(parents=True)
+    (other / "layers.d" / "e.layer").write_text(f'base nothing {{ python = "{PYTHON}"; }}')
+    project.rename(tmp_path / "moved")
+    assert "(missing)" in run("why-alive", layer, "--project", other).out
+    kept = run("gc", "--project", other)
+    assert (kept.status, "app-gc-project-missing" in kept.err, layer.is_dir()) == (0, True, True)
+    planned = run("gc", "--drop-missing", "-n", "--json", "--project", other).json
+    assert layer.relative_to(own_store).as_posix() in planned["paths"]
+    assert layer.is_dir()
+    dropped = run("gc", "--drop-missing", "--project", other)
+    assert (dropped.status, layer.is_dir()) == (0, False)
+    assert "missing" not in run("gc", "--project", other).err
+
+
+def test_gc_takes_nothing_of_a_session_although_the_database_is_lost(own_store: Path, run: Cli) -> None:
+    """Issue 3.6: without its database a store does not know what lives; gc refuses, and a build brings it back."""
+    assert run("session", "create", "keeper", "-l", "core", "-l", "one").status == 0
+    layers = [Path(run("path", name).out.strip()) for name in ("core", "one")]
+    for file in own_store.glob("envdsl.db*"):
+        file.unlink()
+    for arguments in (["gc", "-n"], ["gc"]):
+        done = run(*arguments)
+        assert (done.status, "app-gc-unknown-layers" in done.err, "keeper" in done.err) == (4, True, True)
+    assert all((layer / "layer.json").is_file() for layer in layers)
+    assert run("build").status == 0
+    assert run("gc").status == 0
+    assert run("run", "keeper", "--", "python3", "-c", "import foo, bar").status == 0
+
+
+def test_a_session_that_is_removed_meanwhile_is_no_hindrance_to_gc(
+    own_store: Path, run: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 3.5: gc and sessions that come and go."""
+    from envdsl.session import bindings
+
+    names = bindings.names
+    known = iter([["gone"], ["gone"]])  # what gc sees first; `show` looks again
+    monkeypatch.setattr(bindings, "names", lambda layout: next(known, None) or names(layout))
+    assert run("gc", "-n").status == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("ls", 0), ("path core", 1), ("show core", 0), ("graph core", 0), ("show-derivation core", 0),
+        ("session list", 0), ("session show s", 2), ("python list", 0), ("python show", 4), ("gc", 0), ("gc -n", 0),
+        ("verify", 0), ("why-alive core", 2), ("build -n", 0),
+    ],
+)  # fmt: skip
+def test_looking_makes_no_store_where_there_is_none(
+    run: Cli, project: Path, tmp_path: Path, command: str, status: int
+) -> None:
+    run("lock")
+    done = run(*command.split(), "--store", tmp_path / "nowhere")
+    assert (done.status, "internal-defect" in done.err) == (status, False)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_interpreters_that_were_removed_by_hand_come_back(own_store: Path, run: Cli) -> None:
+    shutil.rmtree(own_store / "python")
+    assert run("build", "core").status == 0
+    assert run("python", "list").rows
+
+
+def test_what_graph_prints_is_taken_by_all_that_ask_for_one_thing(built: Cli) -> None:
+    short = next(line.split()[-1] for line in built("graph", "core").out.splitlines() if "bar 1.0" in line)
+    for name in (short, built("path", short).out.strip().rpartition("/")[2][:12]):
+        assert json.loads(built("show-derivation", name).out)["label"] == "bar 1.0"
+        assert "/unpacked/" in built("path", name).out
+        assert built("why-alive", name, "--json").json["path"].startswith("unpacked/")
+    layer = built("path", "core").out.strip().rpartition("/")[2]
+    assert built("path", layer[:12]).out.strip().endswith(layer)
+    assert built("why-alive", layer[:12], "--json").json["path"] == f"layers/{layer}"
+    nothing = built("show-derivation", "zzzz")
+    assert (nothing.status, "app-unknown-derivation" in nothing.err) == (2, True)
+    assert "did you mean `core`" in built("path", "coer").err
+
+
+def test_a_family_is_asked_for_by_its_name(own_store: Path, run: Cli, project: Path) -> None:
+    (project / "layers.d" / "all.layer").write_text(
+        f'base "kit-py{PYTHON.replace(".", "")}" {{ python = "{PYTHON}"; packages = [ "bar" ]; }}'
+    )
+    for lock in (project / "layers.d").glob("pylock.*"):
+        lock.unlink()
+    (project / "envdsl.toml").write_text((project / "envdsl.toml").read_text().replace("core", "kit"))
+    assert run("ensure").status == 0
+    assert run("why-alive", "kit").status == 0
+    assert run("why-alive", "kit", "--json").json["path"] in run("path", "kit").out
+    assert json.loads(run("show-derivation", "kit").out)["kind"] == "layer"
+
+
+def test_what_stands_on_a_stale_base_is_stale(built: Cli, project: Path) -> None:
+    (project / "layers.d" / "all.layer").write_text(LAYERS.replace('[ "bar" ]', '[ "bar" "foo" ]', 1))
+    states = {row["name"]: row["state"] for row in built("ls", "--json").json["layers"] if row["name"]}
+    assert (states["core"], states["one"], states["alone"]) == ("stale", "stale", "built")
+    assert any("base `core`" in reason for reason in built("show", "one", "--json").json["stale"])
+    assert "stale" in built("show", "core").out
+    assert built("show", "alone", "--json").json["stale"] == []
+
+
+def test_a_layer_without_a_lock_is_told_in_one_way(run: Cli) -> None:
+    for command in ("show", "graph", "path", "build", "show-derivation"):
+        done = run(command, "core")
+        assert (done.status, "app-lock-missing" in done.err) == (1, True), command
+
+
+def test_completion_knows_families_and_ids(built: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import click
+
+    from envdsl.cli.inspect import show_derivation
+    from envdsl.cli.options import complete_ids, complete_layers
+
+    (project / "layers.d" / "more.layer").write_text(
+        f'base "kit-py{PYTHON.replace(".", "")}" {{ python = "{PYTHON}"; }}'
+    )
+    context = click.Context(show_derivation)
+    parameter = show_derivation.params[0]
+    assert "kit" in complete_layers(context, parameter, "ki")
+    assert complete_ids(context, parameter, "on") == ["one"]
+    short = next(line.split()[-1] for line in built("graph", "core").out.splitlines() if "bar 1.0" in line)
+    assert len(complete_ids(context, parameter, short)) == 1

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdsl.app import building, fetching
-from envdsl.app.bundles import content
+from envdsl.app.bundles import content, signing
 from envdsl.app.bundles.manifest import NAME, Bundle, BundledPath, Item
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.store.archive import Member, Writer
 from envdsl.store.treehash import hash_file
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from envdsl.app.project import Project
     from envdsl.evaluate.spec import LayerSpec
     from envdsl.realise.python import Interpreter
@@ -31,13 +33,15 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What ``bundle create`` prints. ``sha256`` is for whoever imports the file, by another way than the file's."""
+    """What ``bundle create`` prints. ``sha256`` is for whoever imports the file, by another way than the file's, and so
+    is ``signer``, the public key of a bundle that is signed."""
 
     file: Path
     size: int
     sha256: str
     layers: tuple[str, ...]
     kinds: dict[str, int]
+    signer: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -46,6 +50,7 @@ class Created:
             "sha256": self.sha256,
             "layers": list(self.layers),
             "paths": self.kinds,
+            "signer": self.signer,
         }
 
 
@@ -58,14 +63,17 @@ def create(
     interpreter: bool = True,
     layers: bool = False,
     offline: bool = False,
+    key: Path | None = None,
 ) -> Created:
     """Write a bundle of these layers (all without names) and of their bases to ``file``.
 
     What is missing in the wheelhouse is fetched; with ``layers`` the layers are built first and their outputs are in
-    it. The same project and store give the same bytes. ``file`` is replaced when the new one is whole.
+    it; ``key`` is the file of the private key to sign with. The same project and store give the same bytes. ``file`` is
+    replaced when the new one is whole.
     Raises :class:`EnvdslError`.
     """
     _check_place(file)
+    private = signing.read_private(key) if key is not None else None
     with project.store.lease():
         if layers:
             building.build(project, names, offline=offline)
@@ -73,11 +81,13 @@ def create(
         chosen = project.select(names)
         bundle, places = _plan(project, chosen, names, fetched.interpreters, all_platforms, layers)
         bundle.check(file.name)
-        size, sha256 = _write(project, bundle, places, file)
+        if private is not None:
+            bundle = replace(bundle, signer=signing.hexadecimal(private.public_key()))
+        size, sha256 = _write(project, bundle, places, file, private)
     kinds: dict[str, int] = {}
     for path in bundle.paths:
         kinds[path.kind] = kinds.get(path.kind, 0) + 1
-    return Created(file, size, sha256, bundle.layers, dict(sorted(kinds.items())))
+    return Created(file, size, sha256, bundle.layers, dict(sorted(kinds.items())), bundle.signer)
 
 
 def _plan(
@@ -144,7 +154,7 @@ def _linked(item: Item, known: dict[tuple[str, bool], str]) -> Item:
 
 
 def _interpreter(project: Project, interpreter: Interpreter) -> BundledPath:
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
     from envdsl.realise.python import content_key
 
@@ -195,13 +205,18 @@ def _check_place(file: Path) -> None:
         )
 
 
-def _write(project: Project, bundle: Bundle, places: dict[str, Path], file: Path) -> tuple[int, str]:
+def _write(
+    project: Project, bundle: Bundle, places: dict[str, Path], file: Path, key: Ed25519PrivateKey | None
+) -> tuple[int, str]:
     total = sum(member.size for member in bundle.members())
     new = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with new.open("xb") as stream, project.reporter.task("Bundling", total, "B") as task:
             writer = Writer(stream)
-            writer.add_list(NAME, bundle.encode())
+            manifest = bundle.encode()
+            writer.add_list(NAME, manifest)
+            if key is not None:
+                writer.add_list(signing.NAME, signing.sign(key, manifest))
             for member in bundle.members():
                 task.describe(member.name.rpartition("/")[2])
                 writer.add(member, _blocks(member, places[member.name]))

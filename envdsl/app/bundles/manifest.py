@@ -105,12 +105,14 @@ class BundledPath:
 
 @dataclass(frozen=True)
 class Bundle:
-    """``platform`` is that of the machine that made it, ``layers`` are the declared names of what it serves."""
+    """``platform`` is that of the machine that made it, ``layers`` are the declared names of what it serves, ``signer``
+    is the public key of who signed it (:mod:`envdsl.app.bundles.signing`)."""
 
     platform: Platform
     layers: tuple[str, ...]
     project: tuple[Item, ...]
     paths: tuple[BundledPath, ...]
+    signer: str | None = None
 
     @cached_property
     def project_members(self) -> tuple[Member, ...]:
@@ -123,15 +125,14 @@ class Bundle:
             yield from path.members
 
     def encode(self) -> bytes:
-        return canonical_json(
-            {
-                "format": FORMAT,
-                "layers": list(self.layers),
-                "paths": [path.to_json() for path in self.paths],
-                "platform": str(self.platform),
-                "project": [item.to_json() for item in self.project],
-            }
-        )
+        value = {
+            "format": FORMAT,
+            "layers": list(self.layers),
+            "paths": [path.to_json() for path in self.paths],
+            "platform": str(self.platform),
+            "project": [item.to_json() for item in self.project],
+        }
+        return canonical_json(value if self.signer is None else {**value, "signer": self.signer})
 
     @classmethod
     def parse(cls, data: bytes, label: str) -> Bundle:
@@ -149,6 +150,7 @@ class Bundle:
                 tuple(_text(name) for name in value["layers"]),
                 tuple(_item(item) for item in value["project"]),
                 tuple(_path(path) for path in value["paths"]),
+                _hexadecimal(value["signer"]) if "signer" in value else None,
             )
             # The one form: no member unknown to this version, none twice, nothing of another type.
             if value["format"] != FORMAT or bundle.encode() != data:

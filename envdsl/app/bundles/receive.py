@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from envdsl import config as configuration
 from envdsl.app import collecting, fetching
-from envdsl.app.bundles import checks
+from envdsl.app.bundles import checks, signing
 from envdsl.app.bundles.manifest import NAME, Bundle, BundledPath, Item
 from envdsl.app.files import write_file
 from envdsl.app.project import Project
@@ -45,12 +45,14 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What of a bundle to take. ``sha256``: what the whole file must have, known from elsewhere."""
+    """What of a bundle to take. ``sha256``: what the whole file must have, known from elsewhere; ``trusted``: files of
+    public keys, one of which must have signed it."""
 
     project: bool = True
     layers: bool = True
     interpreter: bool = True
     sha256: str | None = None
+    trusted: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,9 @@ class Received:
 def receive(project: Project, file: Path, options: Options) -> Received:
     """Import the bundle ``file`` into the store of ``project``, whose root may be a directory without a project yet.
 
-    Raises EnvdslError ``archive-…`` for a bundle that is damaged or hostile, ``app-bundle-…`` for one that does
-    not go with this project, and what evaluating its layer files raises; the store and the project are as before then.
+    Raises EnvdslError ``archive-…`` for a bundle that is damaged or hostile, ``app-bundle-…`` for one that nobody who
+    is trusted signed or that does not go with this project, and what evaluating its layer files raises; the store and
+    the project are as before then.
     """
     with ExitStack() as stack:
         stream = stack.enter_context(file.open("rb"))
@@ -104,7 +107,13 @@ class _Import:
             return self._run(Reader(self.stream, self.label))
 
     def _run(self, reader: Reader) -> Received:
-        bundle = Bundle.parse(reader.read_list(NAME), self.label)
+        manifest = reader.read_list(NAME)
+        bundle = Bundle.parse(manifest, self.label)
+        signature = reader.read_list(signing.NAME) if bundle.signer is not None else b""
+        if bundle.signer is not None and len(signature) != signing.SIZE:
+            raise refusal(self.label, "list", "is no signature", signing.NAME)
+        if self.options.trusted:
+            signing.check(self.label, bundle.signer, signature, manifest, self.options.trusted)
         members = list(bundle.members())
         reader.expect(members)
         self._check_space(members)

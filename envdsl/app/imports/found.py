@@ -117,16 +117,19 @@ def refusal(label: str, name: str, rule: str, reason: str, hint: str | None = No
 
 def environment(python: PythonVersion, platform: Platform) -> dict[str, str]:
     """The variables of PEP 508 in a layer of that Python and platform, as locking has them."""
+    from envdsl.lock.uv import newest_patch
+
+    release = newest_patch(python)
     return {
         "implementation_name": "cpython",
-        "implementation_version": f"{python}.0",
+        "implementation_version": release,
         "os_name": "posix",
         "platform_machine": platform.machine,
         "platform_python_implementation": "CPython",
         "platform_release": "",
         "platform_system": "Linux",
         "platform_version": "",
-        "python_full_version": f"{python}.0",
+        "python_full_version": release,
         "python_version": str(python),
         "sys_platform": "linux",
     }

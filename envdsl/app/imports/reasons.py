@@ -56,7 +56,7 @@ def _offers(pin: Pin, pages: Pages, configuration: IndexConfiguration, offline: 
     wheels: list[str] = []
     sdists: list[str] = []
     versions: set[Version] = set()
-    for source in configuration.sources:
+    for source in configuration.sources_for(pin.name):
         if offline and source.directory is None:
             continue
         for filename, version in _files(pages.filenames(source, pin.name), pin.name):

@@ -19,7 +19,7 @@ from envdsl.app.imports.found import Found, refusal
 from envdsl.app.imports.layer import layer_text
 from envdsl.app.imports.reasons import reasons
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
-from envdsl.evaluate.reader import DirectoryReader
+from envdsl.evaluate.reader import WithFile
 from envdsl.model.names import LAYER_NAME, LayerKind, Platform
 
 if TYPE_CHECKING:
@@ -145,25 +145,10 @@ def _attempts(found: Found, roots: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [roots, tuple(sorted((*roots, *rest)))] if rest else [roots]
 
 
-class _WithFile(DirectoryReader):
-    """The project with one more file in it."""
-
-    def __init__(self, root: Path, path: str, content: bytes) -> None:
-        super().__init__(root)
-        self._path = path
-        self._content = content
-
-    def read(self, path: str) -> bytes:
-        return self._content if path == self._path else super().read(path)
-
-    def exists(self, path: str) -> bool:
-        return path == self._path or super().exists(path)
-
-
 def _evaluate(project: Project, path: str, text: str, name: str) -> LayerSpec:
     from envdsl.evaluate.project import evaluate
 
-    reader = _WithFile(project.config.root, path, text.encode())
+    reader = WithFile(project.config.root, path, text.encode())
     files = sorted({*project.layer_files, path})
     return evaluate(files, reader, default_platforms=project.config.platforms).layers[name]
 
