@@ -18,14 +18,19 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/envdsl fmt --check layers.d examples
 
 check: lint test  ## everything that has to be green before a change lands
 
 bench: $(STAMP)  ## speed, as ratios against peers in the same run
 	$(BIN)/python -m benchmarks
 
-torture: $(STAMP)  ## the store hurt at every step, and many processes for minutes; takes most of an hour
-	ENVDSL_TORTURE=1 $(BIN)/python -m pytest -q tests/torture tests/store/test_crashes.py
+EVERY ?= 1
+torture: $(STAMP)  ## the store hurt at every step, and many processes for minutes; most of an hour, EVERY=100 minutes
+	ENVDSL_TORTURE=$(EVERY) $(BIN)/python -m pytest -q tests/torture tests/store/test_crashes.py
+
+docs: $(STAMP)  ## the pages of commands, from the same source as --help
+	$(BIN)/python -m envdsl.cli.reference docs/commands
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "envdsl needs Python 3.11 or newer: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 2; }

@@ -8,7 +8,15 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
-from benchmarks import bench_imports, bench_install, bench_layers, bench_nothing, bench_sandbox
+from benchmarks import (
+    bench_imports,
+    bench_install,
+    bench_layers,
+    bench_nothing,
+    bench_sandbox,
+    bench_service,
+    bench_store,
+)
 from benchmarks.harness import Row, fresh_file_system, table
 from benchmarks.machine import describe
 from benchmarks.scratch import Scratch
@@ -18,7 +26,9 @@ LINES: Mapping[str, Callable[[Scratch], Row]] = {
     **bench_install.LINES,
     **bench_nothing.LINES,
     **bench_imports.LINES,
+    **bench_store.LINES,
     **bench_layers.LINES,
+    **bench_service.LINES,
 }
 
 

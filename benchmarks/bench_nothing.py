@@ -19,7 +19,7 @@ def nothing(scratch: Scratch) -> Row:
         return pairs(
             NOTHING,
             "`uv sync` with nothing to do",
-            1.5,
+            1.0,
             lambda _: spawn([ENVDSL, "build", "office"], environment),
             lambda _: spawn([UV, "sync"], office.uv_environment),
             runs=scratch.runs(_RUNS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -12,14 +13,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: seconds are medians, ``ratio`` is the median of the pairs' ratios.
+    """One line of the table: seconds are medians, ``ratio`` is the median of the pairs' ratios. Lines about disks give
+    bytes (``unit`` "B").
 
     ``load`` is the machine's load average over the last minute of the measurement: above the number of cores,
-    the times say little and the ratio something.
+    the times say little, the ratio something, and ``cpu`` more: the same ratio of the processor time (user and
+    system) of all processes that each side started; None where a side starts none.
     """
 
     work: str
@@ -30,6 +34,8 @@ class Row:
     theirs: float
     note: str = ""
     load: float = 0.0
+    unit: str = "s"
+    cpu: float | None = None
 
     @property
     def reached(self) -> bool:
@@ -56,32 +62,49 @@ def pairs(
 
     A side that returns a float has measured itself, in seconds. ``before`` is called before each, unmeasured.
     """
-    measured: list[tuple[float, float]] = []
+    measured: list[tuple[_Taken, _Taken]] = []
 
-    def seconds(side: Callable[[int], object], run: int) -> float:
+    def take(side: Callable[[int], object], run: int) -> _Taken:
         before()
-        begin = time.perf_counter()
+        processor, begin = _processor_time(), time.perf_counter()
         result = side(run)
-        return result if isinstance(result, float) else time.perf_counter() - begin
+        wall = result if isinstance(result, float) else time.perf_counter() - begin
+        return _Taken(wall, _processor_time() - processor)
 
     for run in range(-warmups, runs):
         # The side that goes first changes, so that neither always profits from the other's warm caches.
         if run % 2:
-            second, first = seconds(theirs, run), seconds(ours, run)
+            second, first = take(theirs, run), take(ours, run)
         else:
-            first, second = seconds(ours, run), seconds(theirs, run)
+            first, second = take(ours, run), take(theirs, run)
         if run >= 0:
             measured.append((first, second))
     return Row(
         work,
         against,
         at_most,
-        statistics.median(first / second for first, second in measured),
-        statistics.median(first for first, _ in measured),
-        statistics.median(second for _, second in measured),
+        statistics.median(first.wall / second.wall for first, second in measured),
+        statistics.median(first.wall for first, _ in measured),
+        statistics.median(second.wall for _, second in measured),
         note,
         os.getloadavg()[0],
+        cpu=statistics.median(first.cpu / second.cpu for first, second in measured)
+        if all(first.cpu and second.cpu for first, second in measured)
+        else None,
     )
+
+
+class _Taken(NamedTuple):
+    """What one run of a side took, in seconds."""
+
+    wall: float
+    cpu: float
+
+
+def _processor_time() -> float:
+    """Seconds of user and system time of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def command(arguments: Sequence[str], *, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
@@ -141,16 +164,22 @@ def fresh_file_system(size: str = "40G") -> Iterator[tuple[Path, str]]:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown."""
-    lines = ["| work | against | at most | ratio | ours | theirs | load | |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| work | against | at most | ratio | CPU | ours | theirs | load | |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     for row in rows:
         mark = "reached" if row.reached else "**not reached**"
         note = f" ({row.note})" if row.note else ""
+        cpu = "" if row.cpu is None else f"{row.cpu:.2f}"
         lines.append(
-            f"| {row.work} | {row.against} | {row.at_most:g} | {row.ratio:.2f} | {_time(row.ours)} | "
-            f"{_time(row.theirs)} | {row.load:.1f} | {mark}{note} |"
+            f"| {row.work} | {row.against} | {row.at_most:g} | {row.ratio:.2f} | {cpu} | "
+            f"{_amount(row.ours, row.unit)} | {_amount(row.theirs, row.unit)} | {row.load:.1f} | {mark}{note} |"
         )
     return "\n".join(lines)
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+def _amount(number: float, unit: str) -> str:
+    if unit == "B":
+        return f"{number / 1e6:.1f} MB"
+    return f"{number * 1000:.1f} ms" if number < 1 else f"{number:.2f} s"

@@ -67,7 +67,7 @@ class Office:
     def project(self, name: str, *attributes: str) -> Path:
         """A project with one layer, ``office``: packages and lock of the curated one, and ``attributes``."""
         place = self.scratch.directory(f"projects/{name}")
-        self._configure(place)
+        self.configure(place)
         layer = self.layer
         lines = [
             f'python = "{layer.python}";',
@@ -85,11 +85,12 @@ class Office:
         """A copy of the repository's own project with its locks, whose ``office`` is built."""
         place = self.scratch.directory("projects/curated")
         shutil.copytree(REPOSITORY / "layers.d", place / "layers.d")
-        self._configure(place)
+        self.configure(place)
         self.build(place, self.warm_store)
         return place
 
-    def _configure(self, project: Path) -> None:
+    def configure(self, project: Path) -> None:
+        """Let the flat directory be the only index of ``project``."""
         index = f'[[index]]\nname = "flat"\nurl = "{self.wheels}"\ndefault = true\nformat = "flat"\n'
         (project / "envdsl.toml").write_text(index)
 
