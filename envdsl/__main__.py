@@ -1,5 +1,5 @@
 """``python -m envdsl``."""
 
-from envdsl.cli.main import main
+from envdsl.start import main
 
 main()

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envdsl import config as configuration
-from envdsl.app import collecting, interpreters, locking, probing, quick
+from envdsl import quick
+from envdsl.app import collecting, interpreters, locking, probing
 from envdsl.app.compiling import compile_layers
 from envdsl.app.files import point
-from envdsl.app.quick import Answer, Inputs
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.names import LayerKind, PythonVersion
+from envdsl.quick import Answer, Inputs
 
 if TYPE_CHECKING:
     from envdsl.app.project import Project
@@ -266,7 +267,7 @@ def _default_base(project: Project) -> str | None:
 
 
 def inputs(project: Project, layers: Iterable[LayerSpec]) -> Inputs:
-    """What the answer of a build of ``layers`` depends on, for :func:`envdsl.app.quick.remember`."""
+    """What the answer of a build of ``layers`` depends on, for :func:`envdsl.quick.remember`."""
     config = project.config
     locks = [config.lock_path(layer.name).relative_to(config.root).as_posix() for layer in layers]
     wheels = [wheel.path for layer in layers for wheel in layer.wheels]

@@ -70,7 +70,7 @@ def ensure(project: Project, layers: tuple[str, ...], jobs: int | None, offline:
 
 
 def _show(report: BuildReport, as_json: bool) -> None:
-    from envdsl.app.quick import render
+    from envdsl.quick import render
 
     if report.answers or as_json:
         output.result(render(report.answers, as_json=as_json, built=report.built))

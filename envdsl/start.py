@@ -20,7 +20,7 @@ def main() -> None:
 
 def _main() -> None:
     if sys.argv[1:2] == ["build"]:
-        from envdsl.app.quick import answer
+        from envdsl.quick import answer
 
         text = answer(sys.argv[2:])
         if text is not None and _print(text):

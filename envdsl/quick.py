@@ -1,34 +1,32 @@
 """``envdsl build`` with nothing to do, answered by what the last build wrote down.
 
-The cache (``<store>/cache/build``) holds one digest of everything that the answer depends on: the
-configuration, the layer files and what they read, the locks, local wheels, source directories, and
-the *names* of the layer files, so that a new one counts. While the digest is the same and the layers
+The cache (``<store>/cache/build``) holds a copy of everything that the answer depends on: the
+configuration, the layer files and what they read, the locks, digests of large files and of source directories, and
+the *names* of the layer files, so that a new one counts. While all is the same and the layers
 still stand in the store, so does the answer. It ends with the boot of the machine: a build does not
 wait for the disk, and what that has lost the store alone finds out (``docs/decisions/durability.md``).
 ``gc`` and ``verify --repair`` delete the cache before they touch anything. A cache that is missing,
 stale, foreign or damaged means a full build, which writes a new one.
 
-This module is on the path of every no-op, so it imports ``os``, which is there already, and the
-interpreter's own blake2b: no typing (which a NamedTuple needs, and which takes as long as all else
-together), no pathlib, no json, no click; and neither blake3 nor hashlib, which load a library each.
-The format is lines of tab-separated fields for the same reason; a name with a tab or a line break in
-it is simply not cached.
+This module is on the path of every no-op, so it stands in no package below ``envdsl`` and imports ``os``, which
+is there already: no typing (which a NamedTuple needs, and which takes as long as all else together), no
+pathlib, no json, no click. Comparing needs no hash, and so no library to load that has one, unless an input is large.
+The format is lines of tab-separated fields for the same reason, and behind them the inputs as they were; a name with a
+tab or a line break in it is simply not cached.
 """
 
 import os
-
-try:
-    from _blake2 import blake2b
-except ImportError:  # an implementation that builds it in some other way
-    from hashlib import blake2b
 
 from envdsl import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from hashlib import blake2b
 
-_HEADER = f"envdsl build cache 3 {__version__}"
+_HEADER = f"envdsl build cache 4 {__version__}"
+_COPIED = 1 << 16  # bytes; of larger inputs, such as wheels, the digest is kept
+_END = b"\nend\n"
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _FLAGS = ("--locked", "--offline", "--json", "-q", "--quiet")
 
@@ -115,16 +113,16 @@ def render(rows: "Iterable[Answer]", *, as_json: bool, built: int) -> str:
     return json.dumps({"layers": layers, "built": built}, indent=2) + "\n"
 
 
-def state(root: str, inputs: Inputs) -> str | None:
+def state(root: str, inputs: Inputs) -> bytes | None:
     """What ``inputs`` are like now, for :func:`remember`; None if one of them cannot be read."""
     try:
-        return _digest(root, inputs)
+        return _state(root, inputs)
     except OSError:
         return None
 
 
 def remember(
-    root: str, store: str, asked: str, inputs: Inputs, rows: "Sequence[Answer]", *, before: str | None = None
+    root: str, store: str, asked: str, inputs: Inputs, rows: "Sequence[Answer]", *, before: bytes | None = None
 ) -> None:
     """Write down that ``rows`` answer ``asked`` (see :func:`request`) while ``inputs`` are as they are.
 
@@ -136,29 +134,30 @@ def remember(
     if any("\t" in field or "\n" in field for field in fields):
         return
     try:
-        digest = _digest(root, inputs)
-        if before not in (None, digest):
+        now = _state(root, inputs)
+        if before not in (None, now):
             return
-        blocks = _read_blocks(store)
-        kept = blocks[1] if blocks is not None and blocks[0] == _head(root, inputs, digest) else []
+        head = _head(root, inputs)
+        found = _read(store)
+        kept = found[1] if found is not None and (found[0], found[2]) == (head, now) else []
         kept = [block for block in kept if block[0] != f"request\t{asked}"]
         kept.append([f"request\t{asked}", *("layer\t" + "\t".join(row.fields()) for row in rows)])
-        lines = [*_head(root, inputs, digest), *(line for block in kept for line in block), "end"]
+        lines = [*head, *(line for block in kept for line in block), "end"]
         os.makedirs(f"{store}/cache", exist_ok=True)
         temporary = f"{store}/cache/build.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("\n".join(lines) + "\n")
+        # What is copied may hold what others may not read.
+        with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(("\n".join(lines) + "\n").encode(errors="surrogateescape") + now)
         os.replace(temporary, f"{store}/cache/build")
     except (OSError, ValueError):
         return
 
 
-def _head(root: str, inputs: Inputs, digest: str) -> list[str]:
+def _head(root: str, inputs: Inputs) -> list[str]:
     return [
         _HEADER,
         f"boot\t{_boot()}",
         f"root\t{root}",
-        f"digest\t{digest}",
         *(f"file\t{path}" for path in inputs.files),
         *(f"directory\t{path}" for path in inputs.directories),
         *(f"tree\t{path}" for path in inputs.trees),
@@ -171,67 +170,80 @@ def _boot() -> str:
         return file.read().strip()
 
 
-def _read_blocks(store: str) -> tuple[list[str], list[list[str]]] | None:
-    """The head and the blocks (a request and its layers) of the cache, or None if it is not whole."""
+def _read(store: str) -> tuple[list[str], list[list[str]], bytes] | None:
+    """The head, the blocks (a request and its layers) and the inputs of the cache, or None if it is not whole."""
     try:
-        with open(f"{store}/cache/build", encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().split("\n")
+        with open(f"{store}/cache/build", "rb") as file:
+            text, end, inputs = file.read().partition(_END)
     except FileNotFoundError:
         return None
-    if lines[0] != _HEADER or lines[-2:] != ["end", ""]:
+    lines = text.decode(errors="surrogateescape").split("\n")
+    if not end or lines[0] != _HEADER:
         return None
     head: list[str] = []
     blocks: list[list[str]] = []
-    for line in lines[:-2]:
+    for line in lines:
         if line.startswith("request\t"):
             blocks.append([line])
         elif blocks:
             blocks[-1].append(line)
         else:
             head.append(line)
-    return head, blocks
+    return head, blocks, inputs
 
 
 def _recall(root: str, store: str, asked: str) -> list[Answer] | None:
-    found = _read_blocks(store)
+    found = _read(store)
     if found is None:
         return None
-    head, blocks = found
+    head, blocks, before = found
     wanted = next((block for block in blocks if block[0] == f"request\t{asked}"), None)
     if wanted is None:
         return None
     fields = [line.split("\t") for line in head[1:]]
     inputs = Inputs(*(tuple(value for kind, value in fields if kind == name) for name in ("file", "directory", "tree")))
-    if head != _head(root, inputs, _digest(root, inputs)):
+    if head != _head(root, inputs) or before != _state(root, inputs):
         return None
     rows = [line.split("\t")[1:] for line in wanted[1:]]
     return [Answer(*row) for row in rows] if all(len(row) == len(Answer.__slots__) for row in rows) else None
 
 
-def _digest(root: str, inputs: Inputs) -> str:
-    hasher = blake2b(digest_size=32)
+def _state(root: str, inputs: Inputs) -> bytes:
+    """Names and contents of the inputs, each behind its length: two states are equal where all inputs are."""
+    return b"".join(_parts(root, inputs))
+
+
+def _parts(root: str, inputs: Inputs) -> "Iterator[bytes]":
     for path in inputs.files:
         try:
             with open(f"{root}/{path}", "rb") as file:
                 content = file.read()
         except FileNotFoundError:
-            hasher.update(f"\0absent {path}\0".encode(errors="surrogateescape"))
+            yield f"\0absent {path}\0".encode(errors="surrogateescape")
             continue
-        hasher.update(f"\0file {path} {len(content)}\0".encode(errors="surrogateescape"))
-        hasher.update(content)
+        if len(content) > _COPIED:
+            from hashlib import blake2b
+
+            content = blake2b(content).digest()
+        yield f"\0file {path} {len(content)}\0".encode(errors="surrogateescape")
+        yield content
     for path in inputs.directories:
         names = sorted(
             name
             for name in os.listdir(f"{root}/{path}")
             if name.endswith(".layer") or (name.startswith("pylock.") and name.endswith(".toml"))
         )
-        hasher.update(f"\0names {path} {names}\0".encode(errors="surrogateescape"))
-    for path in inputs.trees:
-        _digest_tree(hasher, f"{root}/{path}")
-    return hasher.hexdigest()
+        yield f"\0names {path} {names}\0".encode(errors="surrogateescape")
+    if inputs.trees:
+        from hashlib import blake2b
+
+        for path in inputs.trees:
+            hasher = blake2b(digest_size=32)
+            _digest_tree(hasher, f"{root}/{path}")
+            yield f"\0tree {path} {hasher.hexdigest()}\0".encode(errors="surrogateescape")
 
 
-def _digest_tree(hasher: blake2b, directory: str) -> None:
+def _digest_tree(hasher: "blake2b", directory: str) -> None:
     """Content, kind and executable bit of everything below ``directory``: nothing that `touch` changes."""
     with os.scandir(directory) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
