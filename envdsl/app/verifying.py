@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from envdsl.app import building, collecting
+from envdsl.app import collecting
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 from envdsl.model.names import PythonVersion
 
@@ -139,6 +139,7 @@ def _touched(
 def _repair(
     project: Project, damaged: set[str], known: Mapping[str, Derivation], jobs: int, offline: bool
 ) -> tuple[list[StorePath], dict[str, EnvdslError]]:
+    from envdsl.app import building
     from envdsl.realise.repair import rebuild
     from envdsl.store.census import Census
     from envdsl.store.repair import Repair

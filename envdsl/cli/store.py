@@ -117,7 +117,7 @@ def why_alive(project: Project, path: str, as_json: bool) -> int:
 
 @click.command(epilog="\b\nExamples:\n  envdsl verify --json\n  envdsl verify --repair")
 @click.option("--repair", is_flag=True, help="Build again what differs, and put it in place of what is there.")
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Threads.  [default: the processors]")
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes that hash.  [default: the processors]")
 @offline
 @as_json
 @common

@@ -40,7 +40,7 @@ _THREADS_FROM = 256  # files; below, starting threads costs more than they bring
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 EntryType: TypeAlias = Literal["file", "directory", "symlink"]
-_TYPES: dict[bytes, EntryType] = {b"f": "file", b"x": "file", b"l": "symlink", b"d": "directory"}
+TYPES: dict[bytes, EntryType] = {b"f": "file", b"x": "file", b"l": "symlink", b"d": "directory"}
 
 
 class Entry(NamedTuple):
@@ -69,10 +69,11 @@ class ListingConflictError(ValueError):
 _by_name = itemgetter(0)
 
 
-class _Directory:
-    """An immutable directory: its entries by name, a record without its name or a directory."""
+class Directory:
+    """An immutable directory: its entries by name. Each is a directory, or a record without its name: the bytes
+    ``<type> <digest> <size>``, as :func:`record` makes them."""
 
-    def __init__(self, entries: dict[bytes, bytes | _Directory]) -> None:
+    def __init__(self, entries: dict[bytes, bytes | Directory]) -> None:
         self.entries = entries
 
     @cached_property
@@ -96,7 +97,7 @@ class _Directory:
         """Add all entries to ``found``: nested generators would pass each on once for every directory above it."""
         for name in sorted(self.entries):
             item = self.entries[name]
-            path = prefix + _text(name)
+            path = prefix + member_name(name)
             found.append(_entry(path, item))
             if not isinstance(item, bytes):
                 item.walk(path + "/", found)
@@ -113,14 +114,17 @@ class Listing:
     """What is in a tree, with digests: enough to know its tree hash and to find any change on disk.
 
     Iterating gives the entries in the order of a walk: a directory before what is in it, names sorted as bytes.
+    ``root`` is the directory itself.
     """
+
+    root: Directory
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         """The listing of ``entries``, in any order; directories need not be listed unless they are empty.
 
         Raises ValueError for a path that is absolute, not normal, or there twice, and for one below a file.
         """
-        root = _Directory({})
+        root = Directory({})
         known = {"": root}
         for entry in entries:
             if entry.type == "directory":
@@ -130,27 +134,27 @@ class Listing:
                 members = (known.get(parent) or _directory(known, parent)).entries
                 if members.setdefault(name, record := _record(entry)) is not record:
                     raise ValueError(f"two entries at {entry.path!r}")
-        self._root = root
+        self.root = root
 
     @classmethod
-    def _of(cls, root: _Directory) -> Listing:
+    def _of(cls, root: Directory) -> Listing:
         listing = cls.__new__(cls)
-        listing._root = root
+        listing.root = root
         return listing
 
     def tree_hash(self) -> str:
         """64 hexadecimal digits."""
-        return self._root.digest
+        return self.root.digest
 
     @property
     def size(self) -> int:
         """Bytes of content of all files, each counted once for each name it has."""
-        return self._root.size
+        return self.root.size
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         found: list[Entry] = []
-        self._root.walk("", found)
+        self.root.walk("", found)
         return tuple(found)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -167,9 +171,9 @@ class Listing:
 
     def prefix(self, directory: str) -> Listing:
         """The same tree below ``directory`` (``lib/python3.12``)."""
-        root = self._root
+        root = self.root
         for name in reversed([_name(name, directory) for name in directory.split("/")]):
-            root = _Directory({name: root})
+            root = Directory({name: root})
         return Listing._of(root)
 
     def union(self, *others: Listing, resolve: Resolve | None = None) -> Listing:
@@ -178,13 +182,13 @@ class Listing:
         ``resolve`` is asked where two entries of one path differ (in content, type or executable bit; two
         directories never do) and returns the one to keep; without it, :class:`ListingConflictError` is raised.
         """
-        return Listing._of(_union([self._root, *(other._root for other in others)], "", resolve or _refuse))
+        return Listing._of(_union([self.root, *(other.root for other in others)], "", resolve or _refuse))
 
     def encode(self) -> bytes:
         """A compact form for the database: zstandard over all blocks, parents first, each ended by a NUL."""
         from zstandard import ZstdCompressor
 
-        return ZstdCompressor(level=1).compress(b"\0".join([LISTING_MAGIC, *self._root.blocks(), b""]))
+        return ZstdCompressor(level=1).compress(b"\0".join([LISTING_MAGIC, *self.root.blocks(), b""]))
 
     @classmethod
     def decode(cls, data: bytes) -> Listing:
@@ -230,19 +234,22 @@ def walk(root: bytes) -> Iterator[tuple[str, bytes, int]]:
         directory, prefix = pending.pop()
         with os.scandir(directory) as members:
             for member in members:
-                path = prefix + _text(member.name)
+                path = prefix + member_name(member.name)
                 mode = member.stat(follow_symlinks=False).st_mode
                 yield path, member.path, mode
                 if stat.S_ISDIR(mode):
                     pending.append((member.path, path + "/"))
 
 
-def hash_file(place: bytes) -> tuple[int, str]:
-    """Size and blake3 of a file's content."""
+def hash_file(place: bytes, likely: int = _CHUNK) -> tuple[int, str]:
+    """Size and blake3 of a file's content. ``likely`` is the size that it had a moment ago, where that is known: a
+    small file that has it still takes a single read."""
     descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        data = os.read(descriptor, _CHUNK)
+        data = os.read(descriptor, min(likely + 1, _CHUNK))  # one byte more than there should be shows the end
         hasher, size = blake3(data), len(data)
+        if size == likely < _CHUNK:
+            return size, hasher.hexdigest()
         while data:
             data = os.read(descriptor, _CHUNK)
             hasher.update(data)
@@ -285,7 +292,8 @@ def _hashed(path: str, place: bytes, mode: int) -> Entry:
     )
 
 
-def _text(name: bytes) -> str:
+def member_name(name: bytes) -> str:
+    """A name, or a path of several, as listings and messages spell it: bytes that are no UTF-8 as surrogates."""
     return name.decode("utf-8", "surrogateescape")
 
 
@@ -309,60 +317,60 @@ def _record(entry: Entry) -> bytes:
     return f"{letter} {entry.digest} {entry.size}".encode()
 
 
-def _entry(path: str, item: bytes | _Directory) -> Entry:
+def _entry(path: str, item: bytes | Directory) -> Entry:
     if isinstance(item, bytes):
         kind = item[:1]
-        return Entry(path, _TYPES[kind], kind == b"x", int(item[67:]), item[2:66].decode())
+        return Entry(path, TYPES[kind], kind == b"x", int(item[67:]), item[2:66].decode())
     return Entry(path, "directory", False, item.size, item.digest)
 
 
-def _directory(known: dict[str, _Directory], path: str) -> _Directory:
+def _directory(known: dict[str, Directory], path: str) -> Directory:
     """The directory at ``path``, made with its parents where it is new."""
     found = known.get(path)
     if found is None:
         if path.count("/") > _DEEPEST:
             raise ValueError(f"too deep: {path[:100]!r}…")
         parent, name = _split(path)
-        found = known[path] = _Directory({})
+        found = known[path] = Directory({})
         if _directory(known, parent).entries.setdefault(name, found) is not found:
             raise ValueError(f"two entries at {path!r}")
     return found
 
 
-def _union(directories: list[_Directory], prefix: str, resolve: Resolve) -> _Directory:
+def _union(directories: list[Directory], prefix: str, resolve: Resolve) -> Directory:
     if len(directories) == 1:
         return directories[0]
     entries = dict(directories[0].entries)
-    shared: dict[bytes, list[_Directory]] = {}
+    shared: dict[bytes, list[Directory]] = {}
     for directory in directories[1:]:
         for name, item in directory.entries.items():
             present = entries.setdefault(name, item)
             if present is item or present == item:
                 continue
-            if isinstance(present, _Directory) and isinstance(item, _Directory):
+            if isinstance(present, Directory) and isinstance(item, Directory):
                 shared.setdefault(name, [present]).append(item)
                 continue
-            path = prefix + _text(name)
+            path = prefix + member_name(name)
             first, second = _entry(path, present), _entry(path, item)
             if resolve(first, second) == second:
                 entries[name] = item
                 shared.pop(name, None)
     for name, group in shared.items():
-        entries[name] = _union(group, f"{prefix}{_text(name)}/", resolve)
-    return _Directory(entries)
+        entries[name] = _union(group, f"{prefix}{member_name(name)}/", resolve)
+    return Directory(entries)
 
 
 def _refuse(first: Entry, second: Entry) -> Entry:
     raise ListingConflictError(first, second)
 
 
-def _decode(records: Iterator[bytes]) -> _Directory:
-    entries: dict[bytes, bytes | _Directory] = {}
+def _decode(records: Iterator[bytes]) -> Directory:
+    entries: dict[bytes, bytes | Directory] = {}
     below: list[tuple[bytes, bytes]] = []
     block: list[bytes] = []
     for record in iter(records.__next__, b""):
         name = record[67:].partition(b" ")[2]
-        if not name or record[:1] not in _TYPES:
+        if not name or record[:1] not in TYPES:
             raise ValueError("a damaged listing")
         entries[name] = record[: -len(name) - 1]
         block.append(record)
@@ -371,8 +379,8 @@ def _decode(records: Iterator[bytes]) -> _Directory:
     for name, digest in below:
         child = entries[name] = _decode(records)
         if child.digest.encode() != digest:
-            raise ValueError(f"a damaged listing: the digest of {_text(name)!r} is another")
-    directory = _Directory(entries)
+            raise ValueError(f"a damaged listing: the digest of {member_name(name)!r} is another")
+    directory = Directory(entries)
     block.append(b"")
     directory.__dict__["block"] = b"\0".join(block)
     return directory

@@ -3,15 +3,19 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from blake3 import blake3
 
+from envdsl.reporter import Reporter, Task
+from envdsl.store import hashing
 from envdsl.store import verify as verifying
 from envdsl.store.gc import collect
 from envdsl.store.store import Store
-from envdsl.store.treehash import scan
+from envdsl.store.treehash import _CHUNK, hash_file, scan
 from envdsl.store.verify import Finding, Problem, verify
 from tests.store.conftest import key_of, put
 
@@ -107,39 +111,53 @@ def test_a_damaged_file_is_found_in_all_trees_that_have_a_hard_link_of_it(store:
     assert [finding.path for finding in verify(store).findings] == ["layers/one", "layers/two", "unpacked/part"]
 
 
-def test_a_path_that_is_collected_meanwhile_is_no_finding(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+class Meanwhile(Reporter):
+    """Does ``work`` once, when the path ``before`` is about to be looked at."""
+
+    def __init__(self, before: str, work: Callable[[], object]) -> None:
+        self._before = before
+        self._work: Callable[[], object] | None = work
+
+    @contextmanager
+    def task(self, title: str, total: int | None = None, unit: str = "") -> Iterator[Task]:
+        yield self  # type: ignore[misc]
+
+    def advance(self, amount: int = 1) -> None: ...
+
+    def describe(self, item: str) -> None:
+        if item == self._before and self._work is not None:
+            work, self._work = self._work, None
+            work()
+
+
+@pytest.mark.parametrize("before", ["a", "b", "c"])
+def test_a_path_that_is_collected_meanwhile_is_no_finding(store: Store, before: str) -> None:
     """Issue 3.5: verify runs together with gc."""
     for name in ("a", "b", "c"):
         put(store, name)
-    real = verifying._compared
-
-    def collected(*arguments: Any) -> list[Finding]:
-        if store.registry.by_key(key_of("b")) is not None:
-            collect(store, [key_of("a"), key_of("c")])
-        return real(*arguments)
-
-    monkeypatch.setattr(verifying, "_compared", collected)
-    verified = verify(store)
+    meanwhile = Meanwhile(f"unpacked/{before}", lambda: collect(store, [key_of("a"), key_of("c")]))
+    verified = verify(store, reporter=meanwhile)
+    assert store.registry.by_key(key_of("b")) is None
     assert verified.paths == 3
     assert verified.findings == ()
 
 
 def test_a_path_that_is_built_anew_meanwhile_is_looked_at_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(store, "a", **{"m.py": "1"})
-    real = verifying._compared
+    collect(store, [])
+    real = verifying._Comparison.findings
     seen: list[list[Finding]] = []
 
-    def rebuilt(*arguments: Any) -> list[Finding]:
+    def rebuilt(comparison: verifying._Comparison) -> list[Finding]:
+        found = real(comparison)
         if not seen:
-            collect(store, [])
-            seen.append(real(*arguments))
             put(store, "a", **{"m.py": "2"})
-            return seen[0]
-        return real(*arguments)
+        seen.append(found)
+        return found
 
-    monkeypatch.setattr(verifying, "_compared", rebuilt)
+    monkeypatch.setattr(verifying._Comparison, "findings", rebuilt)
     assert verify(store, paths=[path]).findings == ()
-    assert len(seen[0]) == 1
+    assert [len(found) for found in seen] == [1, 0]
 
 
 def test_what_the_disk_refuses_to_read_is_a_finding_like_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,14 +165,14 @@ def test_what_the_disk_refuses_to_read_is_a_finding_like_others(store: Store, mo
     put(store, "a", **{"bad.py": "1", "good.py": "2"})
     changed = put(store, "b", **{"c.py": "3"})
     change(store.layout.absolute(changed.path) / "c.py", "content")
-    real = verifying.hash_file
+    real = hashing.hash_file
 
-    def failing(place: bytes) -> tuple[int, str]:
+    def failing(place: bytes, likely: int) -> tuple[int, str]:
         if place.endswith(b"bad.py"):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return real(place)
+        return real(place, likely)
 
-    monkeypatch.setattr(verifying, "hash_file", failing)
+    monkeypatch.setattr(hashing, "hash_file", failing)
     found = verify(store).findings
     assert [(item.member, item.problem) for item in found] == [
         ("bad.py", Problem.UNREADABLE),
@@ -173,3 +191,31 @@ def test_a_damaged_listing_is_a_finding(store: Store) -> None:
         ("unpacked/a", Problem.LISTING),
         ("unpacked/b", Problem.LISTING),
     ]
+
+
+def test_what_stands_below_a_directory_that_is_extra_or_gone_is_named_too(store: Store) -> None:
+    path = put(store, "x", **{"a/b/c": "1", "d": ""})
+    place = store.layout.absolute(path.path)
+    subprocess.run(["chmod", "-R", "u+w", place], check=True)
+    (place / "a").rename(place / "e")
+    (place / "e" / "f\udcff").write_text("")
+    subprocess.run(["chmod", "-R", "a-w", place], check=True)
+    assert [(finding.member, finding.problem) for finding in verify(store).findings] == [
+        ("a", Problem.MISSING),
+        ("a/b", Problem.MISSING),
+        ("a/b/c", Problem.MISSING),
+        ("e", Problem.EXTRA),
+        ("e/b", Problem.EXTRA),
+        ("e/b/c", Problem.EXTRA),
+        ("e/f\udcff", Problem.EXTRA),
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 1, _CHUNK - 1, _CHUNK, _CHUNK + 1, 3 * _CHUNK])
+def test_a_file_is_read_to_its_end_whatever_size_it_seemed_to_have(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    place = tmp_path / "file"
+    place.write_bytes(content)
+    for likely in (0, 1, size - 1, size, size + 1, _CHUNK, 2 * _CHUNK):
+        if likely >= 0:
+            assert hash_file(os.fsencode(place), likely) == (size, blake3(content).hexdigest())
