@@ -19,6 +19,7 @@ import uvicorn
 from envdsl.web import listening
 from envdsl.web.listening import Address
 from envdsl.web.peer import PeerProtocol
+from envdsl.web.preloading import preload
 from envdsl.web.server import application
 from envdsl.web.settings import Settings
 
@@ -56,6 +57,7 @@ def serve(
             stack.callback(listening.remove, unix, inode)
         if tcp is not None:
             sockets.append(stack.enter_context(listening.listen_tcp(tcp, behind_proxy=bool(proxies))))
+        preload(plane)
         places = [_name(item) for item in sockets]
         _LOG.info("listening", extra={"fields": {"at": " ".join(places), "workers": settings.workers}})
         app = application(plane, settings=settings)
