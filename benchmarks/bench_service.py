@@ -54,7 +54,7 @@ def status(scratch: Scratch) -> Row:
         ours=percentile,
         theirs=_LIMIT,
         note=f"{len(looks)} looks, median {statistics.median(looks) * 1000:.0f} ms; the last answer to who asked came "
-        f"after {max(asked):.1f} s; SQLite, one service, one worker beside it",
+        f"after {max(asked):.1f} s; SQLite, one service with its worker",
         load=os.getloadavg()[0],
     )
 
@@ -108,10 +108,8 @@ def _serving(scratch: Scratch, root: Path) -> Iterator[int]:
         port: int = probe.getsockname()[1]
     place = ["--project", str(root), "--store", str(root / "store")]
     with (root / "log").open("wb") as log:
-        command = [ENVDSL, "serve", *place, "--listen", f"127.0.0.1:{port}", "--workers", "0"]
+        command = [ENVDSL, "serve", *place, "--listen", f"127.0.0.1:{port}"]
         process = subprocess.Popen(command, env=scratch.environment, stderr=log)
-        # As docs/service.md has it for a busy service: who works does not take the interpreter of who answers.
-        worker = subprocess.Popen(["nice", ENVDSL, "worker", *place], env=scratch.environment, stdout=log, stderr=log)
     try:
         for _ in range(600):
             with socket.socket() as probe:
@@ -121,9 +119,8 @@ def _serving(scratch: Scratch, root: Path) -> Iterator[int]:
         time.sleep(_SETTLED)
         yield port
     finally:
-        for started in (worker, process):
-            started.terminate()
-            started.wait(60)
+        process.terminate()
+        process.wait(60)
 
 
 async def _load(port: int, texts: dict[str, str], *, seconds: float) -> tuple[list[float], list[float]]:

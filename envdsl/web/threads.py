@@ -3,6 +3,9 @@
 Three groups of threads, so that nothing that takes long keeps `status` waiting: quick calls; those that write, which
 the database takes one at a time anyway, so that more threads would only contend for the interpreter; slow ones (rebase,
 gc, intake of wheels).
+
+Threads of one process share one interpreter, so that groups alone do not do it: a call that writes begins when no quick
+one is under way, or has waited long enough.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from envdsl.web.settings import Settings
 
 T = TypeVar("T")
 
+_PATIENCE = 0.25  # seconds that a call which writes waits for a lull, whatever else goes on
+_LOOK = 0.002  # seconds between looks whether there is one
+
 
 class Threads:
     """How many calls of each kind run at once in one service."""
@@ -27,9 +33,18 @@ class Threads:
         self.writing = anyio.CapacityLimiter(settings.writing_threads)
         self.slow = anyio.CapacityLimiter(settings.slow_threads)
 
+    async def lull(self) -> None:
+        """Return when no quick call is under way, at the latest after a quarter of a second."""
+        deadline = anyio.current_time() + _PATIENCE
+        while self.quick.borrowed_tokens and anyio.current_time() < deadline:
+            await anyio.sleep(_LOOK)
+
 
 async def in_thread(request: Request, function: Callable[[], T], *, slow: bool = False, writing: bool = False) -> T:
     """Call ``function`` in a thread, as soon as one of its kind is free."""
     threads: Threads = request.app.state.threads
-    limiter = threads.slow if slow else threads.writing if writing else threads.quick
-    return await anyio.to_thread.run_sync(function, limiter=limiter)
+    if not writing:
+        return await anyio.to_thread.run_sync(function, limiter=threads.slow if slow else threads.quick)
+    async with threads.writing:
+        await threads.lull()
+        return await anyio.to_thread.run_sync(function)  # the place is this task's already

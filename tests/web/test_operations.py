@@ -20,15 +20,13 @@ import anyio
 import httpx
 import pytest
 
-from envdsl.app.control import asking, tokens
+from envdsl.app.control import tokens
 from envdsl.app.control.plane import ControlPlane
 from envdsl.policy.access import Role
 from envdsl.state.records import Status
-from envdsl.web.crew import Crew
 from envdsl.web.listening import Address
-from envdsl.web.metrics import Metrics
 from tests import loops
-from tests.web.conftest import ADMINISTRATOR, SETTINGS, House, Serve, Token, wait_until
+from tests.web.conftest import ADMINISTRATOR, House, Serve, Token, wait_until
 
 API = "/api/v1"
 
@@ -174,33 +172,6 @@ def test_metrics_count_requests_by_status_and_route_and_time_the_work(serve: Ser
     wild = reader.request("PROPFIND", "/nowhere/at/all").status_code
     assert wild >= 400
     assert 'method="other",route="(none)"' in reader.get("/metrics").text
-
-
-def test_what_a_worker_holds_when_the_grace_is_over_is_handed_back(plane: ControlPlane) -> None:
-    """Issue 4.10: graceful stop, bounded by a timeout."""
-    record = asking.request(plane, ADMINISTRATOR, "hers", ["foo"])
-    stop, held, let_go = threading.Event(), threading.Event(), threading.Event()
-    from dataclasses import replace
-
-    crew = Crew(plane, replace(SETTINGS, workers=1, grace=0.2), Metrics(), stop)
-
-    def stuck(name: str) -> None:
-        with plane.state.transaction() as tx:
-            assert tx.requests.claim(name, 600, plane.store_id)
-        held.set()
-        let_go.wait(30)
-
-    crew._work = stuck  # type: ignore[method-assign]
-    crew.start()
-    assert held.wait(20)
-    began = time.monotonic()
-    crew.stop()
-    assert time.monotonic() - began < 5
-    with plane.state.transaction() as tx:
-        again = tx.requests.claim("another", 60, plane.store_id)
-    assert again is not None
-    assert again.id == record.id, "another worker need not wait for the lease to end"
-    let_go.set()
 
 
 def test_200_sessions_ask_at_once_and_nothing_is_lost_or_built_twice(
