@@ -114,7 +114,7 @@ def run(
     project: Path, interpreter_store: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Cli:
     """Run one command as ``envdsl`` would, the shortcut for builds included."""
-    from envdsl.app import quick
+    from envdsl import quick
 
     monkeypatch.setenv("ENVDSL_STORE", str(interpreter_store))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envdsl.app import quick
+from envdsl import quick
 from envdsl.store import registry
 from envdsl.store.store import Store
 from tests.cli.conftest import Cli, clone

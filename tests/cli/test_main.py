@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = "import sys; sys.argv[0] = 'envdsl'; from envdsl.cli.main import main; main()"
+PROGRAM = "import sys; sys.argv[0] = 'envdsl'; from envdsl.start import main; main()"
 
 
 def envdsl(program: str, *arguments: str, cwd: Path, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:

@@ -151,7 +151,7 @@ class Interrupted:
 
 sys.meta_path.insert(0, Interrupted())
 sys.argv = ["envdsl", "ls"]
-from envdsl.cli.main import main
+from envdsl.start import main
 main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from envdsl.app import quick
+from envdsl import quick
 from envdsl.cli import group
 from envdsl.model.digest import blake3_hex
 from envdsl.session import bindings
