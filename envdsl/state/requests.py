@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from sqlalchemy import Row, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, func, insert, or_, select, update
 
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.state import machine
@@ -229,6 +229,13 @@ class Requests:
         self._audit(after, actor, f"request.{'waiting' if to is before.status else to.value}", facts | dict(data or {}))
         return after
 
+    def any_due(self, store: str) -> bool:
+        """Whether :meth:`claim` or :meth:`expire` would find something. Only reads: an idle worker keeps nobody from
+        writing."""
+        now = self._transaction.now
+        query = select(requests.c.id).where(or_(_claimable(store, now), _overdue(store, now))).limit(1)
+        return self._transaction.read(query).first() is not None
+
     def claim(self, worker: str, lease_seconds: float, store: str) -> RequestRecord | None:
         """The request that has waited longest for a worker, now held by ``worker``; None where there is none.
 
@@ -236,18 +243,7 @@ class Requests:
         whose worker's lease is over. ``attempts`` counts the workers that took it since it changed its state.
         """
         now = self._transaction.now
-        waits = or_(
-            requests.c.status.in_([Status.APPROVED, Status.ISOLATED, Status.BUILDING]),
-            and_(requests.c.status == Status.PENDING, requests.c.classification.is_(None)),
-        )
-        query = (
-            select(requests)
-            .where(requests.c.store == store, waits)
-            .where(or_(requests.c.lease.is_(None), requests.c.lease <= now))
-            .where(or_(requests.c.expires.is_(None), requests.c.expires > now, requests.c.status == Status.BUILDING))
-            .order_by(requests.c.created, requests.c.id)
-            .limit(1)
-        )
+        query = select(requests).where(_claimable(store, now)).order_by(requests.c.created, requests.c.id).limit(1)
         row = self._transaction.read(query).first()
         if row is None:
             return None
@@ -296,13 +292,7 @@ class Requests:
 
     def expire(self, store: str, *, actor: str = "rule") -> Sequence[RequestRecord]:
         """End what nobody decided or built in time, except what a worker has in hand."""
-        now = self._transaction.now
-        query = select(requests.c.id).where(
-            requests.c.store == store,
-            requests.c.status.in_(sorted(machine.EXPIRABLE)),
-            requests.c.expires <= now,
-            or_(requests.c.worker.is_(None), requests.c.lease <= now),
-        )
+        query = select(requests.c.id).where(_overdue(store, self._transaction.now))
         due = list(self._transaction.read(query).scalars())
         return [self.transition(item, machine.EXPIRABLE, Status.EXPIRED, actor=actor) for item in due]
 
@@ -326,6 +316,27 @@ class Requests:
         self._transaction.audit.append(
             actor=actor, action=action, session=request.session, subject=request.id, data=data
         )
+
+
+def _claimable(store: str, now: datetime) -> ColumnElement[bool]:
+    """Waits for a worker, or for another one."""
+    waits = or_(
+        requests.c.status.in_([Status.APPROVED, Status.ISOLATED, Status.BUILDING]),
+        and_(requests.c.status == Status.PENDING, requests.c.classification.is_(None)),
+    )
+    free = or_(requests.c.lease.is_(None), requests.c.lease <= now)
+    in_time = or_(requests.c.expires.is_(None), requests.c.expires > now, requests.c.status == Status.BUILDING)
+    return and_(requests.c.store == store, waits, free, in_time)
+
+
+def _overdue(store: str, now: datetime) -> ColumnElement[bool]:
+    """Was not decided or built in time, and no worker has it in hand."""
+    return and_(
+        requests.c.store == store,
+        requests.c.status.in_(sorted(machine.EXPIRABLE)),
+        requests.c.expires <= now,
+        or_(requests.c.worker.is_(None), requests.c.lease <= now),
+    )
 
 
 def _columns(changes: Changes) -> dict[str, Any]:

@@ -28,6 +28,7 @@ LETTERS = {"administrator": "d", "agent": "a", "owner": "o", "reader": "r"}
 _BY_DIGEST = select(tokens).where(tokens.c.digest == bindparam("digest"), tokens.c.store == bindparam("store"))
 _TOKEN = re.compile(r"envdsl_[ador]_[0-9a-f]{64}")
 _BYTES = 32
+_AT_ONCE = 500  # ids of one statement: a database limits its parameters
 USE_RESOLUTION = timedelta(minutes=1)  # to write down every use would make every reader a writer
 
 
@@ -91,9 +92,11 @@ class Tokens:
         """Whether its last use was written down long enough ago to write this one."""
         return record.used is None or self._transaction.now - record.used >= USE_RESOLUTION
 
-    def touch(self, token_id: str) -> None:
-        """Write down that it is used now."""
-        self._transaction.write(update(tokens).where(tokens.c.id == token_id).values(used=self._transaction.now))
+    def touch(self, *token_ids: str) -> None:
+        """Write down that they are used now."""
+        for start in range(0, len(token_ids), _AT_ONCE):
+            some = tokens.c.id.in_(token_ids[start : start + _AT_ONCE])
+            self._transaction.write(update(tokens).where(some).values(used=self._transaction.now))
 
     def revoke(self, token_id: str, *, store: str, actor: str) -> TokenRecord:
         """From now on it opens nothing; with ``token.revoked``. A second time changes nothing.

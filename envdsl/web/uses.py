@@ -45,7 +45,6 @@ class Uses:
             return
         try:
             with self._plane.state.transaction() as tx:
-                for token in due:
-                    tx.tokens.touch(token)
+                tx.tokens.touch(*due)
         except EnvdslError as error:
             _LOG.warning("uses of tokens were not written", extra={"fields": {"code": error.code}})

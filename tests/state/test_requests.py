@@ -273,6 +273,36 @@ def test_an_expired_request_is_not_claimed_before_it_is_swept(database: Database
         assert tx.requests.claim("w", 60, STORE) is None
 
 
+def test_whether_there_is_work_is_known_without_writing(database: Database, clock: Clock) -> None:
+    """As :meth:`claim` and :meth:`expire` would find it."""
+
+    def due() -> bool:
+        with database.reading() as tx:
+            return tx.requests.any_due(STORE)
+
+    assert not due()
+    with database.transaction() as tx:
+        request = ask(tx, expires=clock.now + timedelta(hours=1))
+    assert due()
+    with database.reading() as tx:
+        assert not tx.requests.any_due("1" * 32)
+    with database.transaction() as tx:
+        assert tx.requests.claim("w", 60, STORE) is not None
+    assert not due()
+    clock.forward(seconds=60)
+    assert due()
+    with database.transaction() as tx:
+        tx.requests.transition(
+            request.id, {Status.PENDING}, Status.PENDING, actor="w", classification={"verdict": "needs-person"}
+        )
+    assert not due()
+    clock.forward(hours=1)
+    assert due(), "nobody decided in time"
+    with database.transaction() as tx:
+        tx.requests.expire(STORE)
+    assert not due()
+
+
 @pytest.mark.parametrize("fails", ["audit", "after"])
 def test_a_transition_and_its_audit_row_are_there_together_or_not_at_all(
     database: Database, monkeypatch: pytest.MonkeyPatch, fails: str

@@ -147,6 +147,15 @@ def test_a_use_is_written_down_once_a_minute(database: Database, clock: Clock) -
         assert tx.tokens.is_use_due(used)
 
 
+def test_uses_of_many_tokens_are_written_together(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("envdsl.state.tokens._AT_ONCE", 2)
+    with database.transaction() as tx:
+        made = [tx.tokens.create(store=STORE, role="reader", name=f"n{n}", actor="root")[1].id for n in range(6)]
+        tx.tokens.touch(*made[:5])
+        used = {record.id for record in tx.tokens.list(STORE) if record.used is not None}
+    assert used == set(made[:5])
+
+
 def test_the_database_itself_refuses_a_token_whose_scope_does_not_fit_its_role(database: Database) -> None:
     for role, session in (("agent", None), ("reader", "s")):
         with pytest.raises(EnvdslError) as raised, database.transaction() as tx:

@@ -77,8 +77,11 @@ class Worker:
 
         What is wrong with a request becomes its outcome. Raises EnvdslError where the database fails.
         """
+        unseen = time.monotonic() - self._seen > ALIVE / 3
+        if not unseen and not self._any_due():
+            return announcing and webhooks.deliver_due(self._plane) > 0
         with self._plane.state.transaction() as transaction:
-            if time.monotonic() - self._seen > ALIVE / 3:
+            if unseen:
                 transaction.workers.seen(self.name, self._plane.store_id)
                 self._seen = time.monotonic()
             ended = transaction.requests.expire(self._plane.store_id)
@@ -99,6 +102,10 @@ class Worker:
         if self._took is not None:
             self._took("build" if record.status is Status.BUILDING else "resolve", time.perf_counter() - began)
         return True
+
+    def _any_due(self) -> bool:
+        with self._plane.state.reading() as transaction:
+            return transaction.requests.any_due(self._plane.store_id)
 
     def run(self, stop: threading.Event) -> None:
         """Work until ``stop`` is set; what is in hand is finished first."""

@@ -299,3 +299,19 @@ def test_a_wheel_that_is_not_what_the_plan_says_fails_the_request(light_bench: B
     assert failed.problem is not None
     assert "foo-1-py3-none-any.whl" in failed.problem["message"]
     assert bench.manifest("s") == before
+
+
+def test_an_idle_worker_keeps_nobody_from_writing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks whether there is something to do before it takes the writers' turn."""
+    bench.session("s")
+    worker = Worker(bench.plane)
+    assert worker.step() is False  # says that it is there
+
+    def writes() -> None:
+        raise AssertionError("it writes")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.plane.state, "transaction", writes)
+        assert worker.step() is False
+    bench.ask("s", "foo")
+    assert worker.step() is True
