@@ -15,6 +15,8 @@ from blake3 import blake3
 from envdsl.app.bundles.manifest import NAME
 from envdsl.model.canonical import canonical_json
 from envdsl.store.archive import Member, Writer
+from envdsl.store.store import Store
+from envdsl.store.treehash import scan
 
 Manifest = dict[str, Any]
 
@@ -75,3 +77,28 @@ def _member(name: str, item: dict[str, Any]) -> Member:
     if item["type"] == "file":
         return Member(name, "file", item["size"], item["blake3"], item["executable"])
     return Member(name, item["type"], executable=item.get("executable", False), target=item.get("target", ""))
+
+
+def put(manifest: Manifest, contents: dict[str, bytes], path: dict[str, Any], item: dict[str, Any], new: bytes) -> None:
+    """Another content for a file, consistently: its links, and the tree hashes of all that have it."""
+    from envdsl.app.bundles.manifest import _path
+
+    name = f"store/{path['path']}/{item['path']}"
+    contents[name] = new
+    facts = file_item(item["path"], new)
+    item.update(facts)
+    for other in manifest["paths"]:
+        for member in other["members"]:
+            if member.get("target") == name:
+                member.update(size=facts["size"], blake3=facts["blake3"])
+        other["tree-hash"] = _path(other).actual_tree_hash()
+
+
+def tree(store: Path) -> dict[str, str]:
+    """Every valid path with its tree hash, and that of what is on the disk."""
+    with Store.open(store) as opened:
+        found = {path.path: path.tree_hash for path in opened.paths()}
+        for path, tree_hash in found.items():
+            if not path.startswith("python/"):
+                assert scan(store / path).tree_hash() == tree_hash, path
+    return found

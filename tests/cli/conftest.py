@@ -136,3 +136,30 @@ def built(run: Cli) -> Cli:
     done = run("build")
     assert done.status == 0, done.err
     return run
+
+
+@pytest.fixture
+def fresh(pristine_store: Path, tmp_path: Path) -> Path:
+    """A store of this test's own, with an interpreter."""
+    return clone(pristine_store, tmp_path / "fresh")
+
+
+def _bundle_made(run: Cli, place: Path, once: Path, *options: str) -> Path:
+    """A bundle of the project, at ``place``; made once for all tests of a worker, since it is always the same."""
+    assert run("lock").status == 0
+    if not once.exists():
+        done = run("bundle", "create", "-o", once, "--no-interpreter", *options)
+        assert done.status == 0, done.err
+    return Path(shutil.copy(once, place))
+
+
+@pytest.fixture
+def bundle(run: Cli, tmp_path: Path, interpreter_store: Path) -> Path:
+    """A bundle of wheels."""
+    return _bundle_made(run, tmp_path / "wheels.tar.zst", interpreter_store.parent / "wheels.tar.zst")
+
+
+@pytest.fixture
+def realised(run: Cli, tmp_path: Path, interpreter_store: Path) -> Path:
+    """A bundle of layers."""
+    return _bundle_made(run, tmp_path / "layers.tar.zst", interpreter_store.parent / "layers.tar.zst", "--layers")
