@@ -106,6 +106,8 @@ class Gate:
 
     async def _answer(self, request: Request, scope: Scope, send: Send) -> None:
         receive = request.receive
+        if request.method not in ("GET", "HEAD"):
+            await request.app.state.threads.admitted()
         try:
             passed = await self._pass(request)
         except EnvdslError as error:

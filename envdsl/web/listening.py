@@ -16,7 +16,7 @@ from envdsl.errors import EnvdslError, ExitStatus
 
 SOCKET_NAME = "envdsl.sock"
 _MODE = 0o660
-_BACKLOG = 2048
+BACKLOG = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def listen_unix(path: Path) -> socket.socket:
             finally:
                 os.umask(before)
             path.chmod(_MODE)
-        found.listen(_BACKLOG)
+        found.listen(BACKLOG)
     except OSError as error:
         found.close()
         reason = error.strerror or str(error)
@@ -96,7 +96,7 @@ def listen_tcp(address: Address, *, behind_proxy: bool) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(place)
-        found.listen(_BACKLOG)
+        found.listen(BACKLOG)
     except OSError as error:
         found.close()
         raise _error("web-listen", f"cannot listen on {address}: {error.strerror}") from error

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("envdsl.web")
 _KEEP_ALIVE = 30  # seconds that an idle connection is kept
 CONNECTIONS = 2000
+# Connections that are accepted before anybody who is connected already is answered again. asyncio takes this for the
+# length of the kernel's queue as well, which is to be longer.
+_ACCEPTED = 16
 # Seconds after which a busy thread lets another one run. The default (5 ms) is what the event loop would wait for, once
 # for each thread that is busy, before it can answer anybody.
 _SWITCH = 0.001
@@ -93,6 +96,7 @@ def configuration(app: Starlette, settings: Settings, proxies: Sequence[str] = (
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
         limit_concurrency=CONNECTIONS,
+        backlog=_ACCEPTED,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, int(settings.grace)),
     )
@@ -108,6 +112,11 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)
         self._stopping: threading.Event = app.state.stopping
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(listening.BACKLOG)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
