@@ -229,6 +229,12 @@ class Requests:
         self._audit(after, actor, f"request.{'waiting' if to is before.status else to.value}", facts | dict(data or {}))
         return after
 
+    def of_layer(self, store: str, layer: str) -> RequestRecord | None:
+        """The latest request that came to the layer with this id."""
+        query = select(requests).where(requests.c.store == store, requests.c.layer == layer)
+        row = self._transaction.read(query.order_by(requests.c.created.desc(), requests.c.id).limit(1)).first()
+        return _record(row) if row is not None else None
+
     def any_due(self, store: str) -> bool:
         """Whether :meth:`claim` or :meth:`expire` would find something. Only reads: an idle worker keeps nobody from
         writing."""

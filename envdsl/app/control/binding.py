@@ -6,7 +6,7 @@ was made or bound anew by an envdsl that knows no database gets the row it lacks
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +93,8 @@ def undo(plane: ControlPlane, principal: Principal, session: str, *, number: int
     """Bind the session to exactly the layers that it had before, or had as its binding ``number``.
 
     An undo is a binding like others: undoing it brings back what it took away. Raises EnvdslError ``app-forbidden``,
-    ``app-nothing-to-undo``, ``app-unknown-binding``, ``app-layer-collected`` where gc has removed a layer since.
+    ``app-nothing-to-undo``, ``app-unknown-binding``, ``app-layer-collected`` where gc has removed a layer since,
+    ``app-layer-refused`` where the catalog has come to refuse one that the session would get back.
     """
     from envdsl.session import bindings
 
@@ -102,6 +103,7 @@ def undo(plane: ControlPlane, principal: Principal, session: str, *, number: int
     with alone(plane, session), plane.project.store.lease():
         present = _manifest(plane, session)
         target = _target(rows, session, number)
+        _permit(plane, {request for layer, request in origins_of(target).items() if not _has(present, layer)})
         layers = [_bound(plane, target, row) for row in target.layers]
         workspace = Path(present.workspace.source) if present.workspace else None
         manifest = sessions.like(plane.project, present, layers, workspace=workspace)
@@ -125,8 +127,8 @@ def rebase(
     new base; see :func:`envdsl.app.sessions.rebase` for the declared part.
 
     Nothing changes where any of that fails: EnvdslError ``app-forbidden``, ``app-rebase-conflict`` for a request that
-    the new base cannot serve, ``app-rebase-refused`` for one that the catalog refuses on it, and whatever locking and
-    building raise.
+    the new base cannot serve, ``app-rebase-refused`` for one that the catalog refuses on it, ``app-layer-refused`` for
+    a layer to add that was asked for somewhere and is refused now, and whatever locking and building raise.
     """
     from envdsl.app.control.following import followed
     from envdsl.session import bindings
@@ -134,6 +136,9 @@ def rebase(
     require(plane, principal, Action.REBIND, session)
     plane.project.reread()
     change = sessions.Change(base, tuple(add), tuple(drop), workspace)
+    with plane.state.reading() as transaction:
+        asked = [transaction.requests.of_layer(plane.store_id, layer) for layer in add]
+    _permit(plane, {record.id for record in asked if record is not None})
     if dry_run:
         present = _manifest(plane, session)
         with plane.state.reading() as transaction:
@@ -146,6 +151,20 @@ def rebase(
         difference = bindings.rebase(plane.project.store, manifest)
         append(plane, session, cause="rebase", actor=principal.name, origins=origins)
     return difference
+
+
+def _permit(plane: ControlPlane, requests: Iterable[str]) -> None:
+    """Raises ``app-layer-refused`` where the catalog refuses now what one of ``requests`` brought."""
+    from envdsl.app.control.following import permit
+
+    for request in sorted(requests):
+        with plane.state.reading() as transaction:
+            record = transaction.requests.get(request)
+        permit(plane, record)
+
+
+def _has(manifest: Manifest, layer: str) -> bool:
+    return any(str(item.id) == layer for item in manifest.layers)
 
 
 def append(plane: ControlPlane, session: str, *, cause: str, actor: str, origins: Mapping[str, str]) -> None:

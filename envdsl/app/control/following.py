@@ -106,6 +106,26 @@ def _plan(plane: ControlPlane, record: RequestRecord, proposal: Proposal, founda
     return proposal.extension
 
 
+def permit(plane: ControlPlane, record: RequestRecord) -> None:
+    """Raises EnvdslError ``app-layer-refused`` where the catalog, as it is now, refuses what ``record`` brought: that a
+    layer stands in the store is no way around a denial."""
+    from envdsl.policy import encoding
+    from envdsl.policy.classify import classify
+
+    if record.proposal is None:
+        return
+    classification = classify(plane.catalog, encoding.from_json(Proposal, record.proposal), now=plane.now())
+    if classification.verdict is Verdict.REFUSED:
+        reasons = "; ".join(reason.message for reason in classification.reasons)
+        raise EnvdslError.of(
+            "app-layer-refused",
+            f"the layer of {record.id} ({_asked(record)}) is refused by the catalog as it is now: {reasons}",
+            hint="ask for something else, or change the catalog",
+            exit_status=ExitStatus.REFUSED,
+            details={"request": record.id},
+        )
+
+
 def _with(plane: ControlPlane, manifest: Manifest, layer: BoundLayer, *, dry_run: bool) -> Manifest:
     workspace = Path(manifest.workspace.source) if manifest.workspace else None
     layers = [*manifest.layers, layer]

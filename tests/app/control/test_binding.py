@@ -75,6 +75,28 @@ def test_undo_of_what_gc_has_removed_is_refused_and_changes_nothing(light_bench:
     assert bench.manifest("s") == before
 
 
+def test_what_was_denied_since_comes_back_neither_by_undo_nor_by_its_id(light_bench: Bench) -> None:
+    """Issue 4.1, 4.5: a layer that stands in the store is no way around a denial."""
+    bench = light_bench
+    bench.session("s")
+    bench.session("t")
+    record = bench.settled("s", "foo==1")
+    layer = str(record.layer)
+    binding.undo(bench.plane, ADMIN, "s")
+    before = bench.manifest("s"), bench.manifest("t")
+    bench.catalog('[deny]\nfoo = "has a backdoor"\n')
+    acts = (
+        lambda: binding.undo(bench.plane, ADMIN, "s"),
+        lambda: binding.rebase(bench.plane, ADMIN, "t", add=[layer], dry_run=True),
+        lambda: binding.rebase(bench.plane, ADMIN, "t", add=[layer]),
+    )
+    for act in acts:
+        with pytest.raises(EnvdslError, match="has a backdoor") as caught:
+            act()
+        assert (caught.value.code, caught.value.exit_status) == ("app-layer-refused", ExitStatus.REFUSED)
+    assert (bench.manifest("s"), bench.manifest("t")) == before
+
+
 def test_undo_is_the_owners_and_administrators_alone(light_bench: Bench) -> None:
     bench = light_bench
     bench.session("s")
