@@ -6,6 +6,7 @@ written at all.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -39,8 +40,9 @@ def promote(plane: ControlPlane, principal: Principal, request_id: str, *, name:
     """Write the layer of a request that is READY, called ``name`` (default: what the session calls it), and its lock.
 
     Returns the paths that were written: the layer file, the lock, and wheels that were uploaded. Raises EnvdslError:
-    ``app-forbidden``, ``app-not-ready``, ``app-layer-exists``, ``app-base-moved-on`` where the project does not declare
-    the base any more that the layer stands on, ``app-no-project`` for the curated layers.
+    ``app-forbidden``, ``app-not-ready``, ``app-layer-exists``, ``app-promoted-already``, ``app-wheel-exists`` where
+    another wheel stands where one that was uploaded would, ``app-base-moved-on`` where the project does not declare the
+    base any more that the layer stands on, ``app-no-project`` for the curated layers.
     """
     refuse_curated(plane.project)
     record = find(plane, principal, request_id)
@@ -48,6 +50,7 @@ def promote(plane: ControlPlane, principal: Principal, request_id: str, *, name:
     plan = _plan(record)
     project = plane.project
     project.reread()
+    _refuse_second(plane, record)
     uploads = uploads_of(record)
     name = name or extending.layer_name(record.requirements, uploads)
     file = _file(project, name)
@@ -83,6 +86,22 @@ def _plan(record: RequestRecord) -> Plan:
             exit_status=ExitStatus.USAGE,
         )
     return plan
+
+
+def _refuse_second(plane: ControlPlane, record: RequestRecord) -> None:
+    """Raises ``app-promoted-already`` where the project declares the layer that ``record`` was promoted to."""
+    with plane.state.reading() as transaction:
+        events = transaction.audit.newest(limit=1000, store=plane.store_id, subject=record.id)
+    for event in events:
+        spec = plane.project.spec.layers.get(str(event.data.get("name")))
+        if event.action == "request.promoted" and spec is not None:
+            raise EnvdslError.of(
+                "app-promoted-already",
+                f"{record.id} was promoted to the layer `{spec.name}` before",
+                span=spec.span,
+                hint="use that one, or remove it and its lock first",
+                exit_status=ExitStatus.USAGE,
+            )
 
 
 def _file(project: Project, name: str) -> Path:
@@ -226,10 +245,19 @@ def _check(project: Project, name: str, record: RequestRecord) -> None:
 
 def _copied(plane: ControlPlane, upload: Upload, directory: Path, written: list[Path]) -> Path:
     target = directory / upload.filename
-    if not target.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        written.append(target)
-        shutil.copyfile(place(plane.project.store.layout, upload), target)
+    if target.exists():
+        with target.open("rb") as present:
+            digest = hashlib.file_digest(present, "sha256").hexdigest()
+        if digest != upload.sha256:
+            raise EnvdslError.of(
+                "app-wheel-exists",
+                f"another wheel stands at {target}: its sha256 is {digest[:16]}…, the layer's {upload.sha256[:16]}…",
+                hint="move it away, or declare the layer by hand",
+            )
+        return target
+    directory.mkdir(parents=True, exist_ok=True)
+    written.append(target)
+    shutil.copyfile(place(plane.project.store.layout, upload), target)
     return target
 
 

@@ -69,6 +69,43 @@ def test_an_iso_layer_and_an_uploaded_wheel_are_promoted_too(light_bench: Bench)
     check(bench, "mine", bench.get(asked.id).layer)
 
 
+def test_a_second_promotion_says_where_the_first_one_is(light_bench: Bench) -> None:
+    bench = light_bench
+    bench.session("s")
+    record = bench.settled("s", "foo")
+    promote(bench.plane, ADMIN, record.id, name="first")
+    before = files(bench)
+    with pytest.raises(EnvdslError, match="`first`") as caught:
+        promote(bench.plane, ADMIN, record.id, name="second")
+    assert caught.value.code == "app-promoted-already"
+    assert caught.value.diagnostics[0].span is not None
+    assert files(bench) == before
+    for file in ("first.layer", "pylock.first.toml"):  # somebody thought better of it
+        (bench.root / "layers.d" / file).unlink()
+    promote(bench.plane, ADMIN, record.id, name="second")
+    check(bench, "second", record.layer)
+
+
+def test_a_wheel_of_the_project_is_not_taken_for_another_of_its_name(light_bench: Bench) -> None:
+    bench = light_bench
+    bench.session("s")
+    wheel = make_wheel(bench.root / "built", "mine", "3")
+    with wheel.open("rb") as stream:
+        upload, _ = receive(bench.plane, wheel.name, stream)
+    asked = bench.settled("s", uploads=[upload])
+    decide(bench.plane, ADMIN, asked.id, Choice.APPROVE, digest=asked.digest)
+    bench.settle()
+    place = bench.root / "layers.d" / "wheels" / wheel.name
+    place.parent.mkdir()
+    place.write_bytes(b"another wheel")
+    before = files(bench)
+    with pytest.raises(EnvdslError) as caught:
+        promote(bench.plane, ADMIN, asked.id)
+    assert caught.value.code == "app-wheel-exists"
+    assert files(bench) == before
+    assert place.read_bytes() == b"another wheel"
+
+
 def test_a_base_for_more_platforms_gets_a_lock_for_all_of_them(light_bench: Bench, tmp_path: Path) -> None:
     bench = light_bench
     text = LAYERS.replace(
