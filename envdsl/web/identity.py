@@ -80,6 +80,8 @@ async def identify(request: Request) -> Identity | None:
 async def _by_token(request: Request, header: str) -> Identity:
     scheme, _, text = header.partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
+        if wait := request.app.state.failures.take(address(request)):
+            raise too_many(wait, "too many tokens that are not valid came from this address")
         raise invalid_token("the Authorization header holds no Bearer token")
     found = await check_token(request, text.strip())
     return Identity(found[1], Means.TOKEN)

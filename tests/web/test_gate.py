@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -17,8 +18,8 @@ from starlette.routing import Route
 from envdsl.app.control import asking
 from envdsl.app.control.plane import ControlPlane
 from envdsl.policy.access import Principal, Role
-from envdsl.web import logs
-from tests.web.conftest import Serve, Service, Token
+from envdsl.web import logs, peer
+from tests.web.conftest import ADMINISTRATOR, Serve, Service, Token
 
 
 @pytest.fixture
@@ -198,3 +199,30 @@ def test_forwarded_addresses_count_behind_a_proxy_alone(serve: Serve, token: Tok
         for number in range(3):
             status = wrong.get("/api/v1/me", headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
         assert status == last
+
+
+@pytest.mark.parametrize("head", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "])
+@pytest.mark.parametrize("kept", [False, True])
+def test_who_does_not_come_to_the_end_of_a_head_is_hung_up_on(
+    service: Service, monkeypatch: pytest.MonkeyPatch, head: bytes, kept: bool
+) -> None:
+    """Issue 4.9: connections that say nothing would take all places of a service."""
+    monkeypatch.setattr(peer, "HEAD", 0.2)
+    monkeypatch.setattr(service.server.config, "timeout_keep_alive", 0.2)
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+        if kept:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(head)
+        assert connection.recv(1) == b"", "the service hangs up"
+
+
+def test_who_waits_for_an_answer_is_not_hung_up_on(
+    service: Service, plane: ControlPlane, token: Token, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "HEAD", 0.1)
+    record = asking.request(plane, ADMINISTRATOR, "hers", ["foo"])
+    client = service.client(token(Role.AGENT, session="hers"))
+    for _ in range(2):  # on one connection
+        answer = client.get(f"/api/v1/sessions/hers/requests/{record.id}", params={"wait": 0.5})
+        assert answer.status_code == 200

@@ -85,6 +85,7 @@ def test_invalid_tokens_are_slowed_down_by_address_and_valid_ones_never(serve: S
     assert [wrong.get(ME).status_code for _ in range(4)] == [401, 401, 401, 429]
     answer = wrong.get(ME)
     assert int(answer.headers["retry-after"]) > 1
+    assert service.client().get(ME, headers={"Authorization": "Basic cm9vdDo="}).status_code == 429
     right = service.client(token(Role.READER))
     assert right.get(ME).status_code == 200, "on loopback everybody shares an address"
     assert sign_in(service.client(), token(Role.READER, "browser")).headers["location"] == "/"
