@@ -55,10 +55,19 @@ class Audit:
         return Anchor(row.number, row.hash) if row is not None else Anchor(0, GENESIS)
 
     def newest(
-        self, *, limit: int, session: str | None = None, subject: str | None = None, before: int | None = None
+        self,
+        *,
+        limit: int,
+        store: str | None = None,
+        session: str | None = None,
+        subject: str | None = None,
+        before: int | None = None,
     ) -> list[AuditEvent]:
-        """Up to ``limit`` events, the newest first: of a session, of a subject, with numbers below ``before``."""
+        """Up to ``limit`` events, the newest first: of a store, of a session, of a subject, with numbers below
+        ``before``."""
         query = select(audit_events).order_by(audit_events.c.number.desc()).limit(limit)
+        if store is not None:
+            query = query.where(audit_events.c.data["store"].as_string() == store)
         if session is not None:
             query = query.where(audit_events.c.session == session)
         if subject is not None:

@@ -212,6 +212,17 @@ def test_the_newest_events_come_first_and_page_by_page(database: Database) -> No
         assert tx.audit.newest(limit=9, session="other") == []
 
 
+def test_stores_that_share_a_database_have_one_chain_and_see_their_own_events(database: Database) -> None:
+    with database.transaction() as tx:
+        for store in ("one", "two", "one"):
+            tx.audit.append(actor="a", action="test.done", session="s", data={"store": store})
+    with database.reading() as tx:
+        assert [event.number for event in tx.audit.newest(limit=9, store="one", session="s")] == [3, 1]
+        assert [event.number for event in tx.audit.newest(limit=9, store="two")] == [2]
+        assert len(tx.audit.newest(limit=9)) == 3
+        assert tx.audit.verify() is None
+
+
 def test_data_with_a_float_is_refused_when_it_is_written(database: Database) -> None:
     with pytest.raises(TypeError), database.transaction() as tx:
         tx.audit.append(actor="a", action="test.done", data={"ratio": 0.5})

@@ -48,11 +48,14 @@ def newest(
     subject: str | None = None,
     before: int | None = None,
 ) -> Sequence[AuditEvent]:
-    """The latest events, the newest first: of a session, of a subject (a request's or token's id), with numbers below
-    ``before``. Raises :class:`EnvdslError` ``app-forbidden``."""
+    """The latest events of this store, the newest first: of a session, of a subject (a request's or token's id), with
+    numbers below ``before``. Other stores may share the database; the chain runs through the events of all.
+
+    Raises :class:`EnvdslError` ``app-forbidden``.
+    """
     require(plane, principal, Action.SEE_AUDIT)
     with plane.state.reading() as tx:
-        return tx.audit.newest(limit=limit, session=session, subject=subject, before=before)
+        return tx.audit.newest(limit=limit, store=plane.store_id, session=session, subject=subject, before=before)
 
 
 def of_request(plane: ControlPlane, record: RequestRecord) -> Sequence[AuditEvent]:
