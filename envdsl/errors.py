@@ -23,6 +23,7 @@ class ExitStatus(IntEnum):
     USAGE = 2  # the command line or the configuration is wrong
     REFUSED = 3  # refused by policy
     ENVIRONMENT = 4  # no bwrap, disk full, network unreachable, no interpreter
+    PENDING = 75  # not decided or not built yet: ask again later (EX_TEMPFAIL of sysexits.h); no error has it
 
 
 @dataclass(frozen=True, slots=True)

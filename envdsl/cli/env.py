@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from envdsl.app.control.plane import ControlPlane
     from envdsl.policy.access import Principal
 
+_READY = ("ready", "present")
 _REFUSED = ("refused", "denied")
 _FAILED = ("failed", "cancelled", "expired")
 
@@ -71,8 +72,9 @@ def request(
 ) -> int:
     """Ask for packages in SESSION. What the catalog allows comes by itself, the rest waits for a person.
 
-    Where no `envdsl worker` or `envdsl serve` is alive, the work is done by this command. Exit status 3 where it was
-    refused or denied, 1 where it failed, 0 otherwise, as long as it is pending too.
+    Where no `envdsl worker` or `envdsl serve` is alive, the work is done by this command. Exit status 0 once it can be
+    imported, 75 while it has no outcome (a person has to decide, or the time is over: `env wait` goes on), 3 where it
+    was refused or denied, 1 where it failed, was cancelled or expired.
     """
     from contextlib import nullcontext
 
@@ -108,7 +110,10 @@ def request(
 def wait(
     plane: ControlPlane, principal: Principal, session: str, request_id: str, timeout: float, as_json: bool
 ) -> int:
-    """Wait until REQUEST has an outcome, or the time is over; exit status as of `env request`."""
+    """Wait until REQUEST has an outcome, or the time is over.
+
+    Exit status as of `env request`: 0 once it can be imported, 75 while it has no outcome.
+    """
     from envdsl.app.control.inprocess import working
     from envdsl.app.control.python_env import PythonEnv
 
@@ -119,10 +124,12 @@ def wait(
 
 
 def exit_status(answer: RequestAnswer) -> int:
-    """3 where policy or a person says no, 1 where nothing came of it."""
+    """0 for what can be imported alone; 3 where policy or a person says no, 1 where nothing came of it, 75 before."""
+    if answer.status in _READY:
+        return ExitStatus.OK
     if answer.status in _REFUSED:
         return ExitStatus.REFUSED
-    return ExitStatus.FAILED if answer.status in _FAILED else ExitStatus.OK
+    return ExitStatus.FAILED if answer.status in _FAILED else ExitStatus.PENDING
 
 
 def _show(answer: StatusAnswer | RequestAnswer, as_json: bool) -> None:

@@ -138,7 +138,7 @@ def cli() -> None:
 
     \b
     Exit status: 0 done, 1 the build or check failed, 2 usage, 3 refused by policy,
-    4 environment (no bwrap, disk full, network).
+    4 environment (no bwrap, disk full, network), 75 a request has no outcome yet.
     """
 
 

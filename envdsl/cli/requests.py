@@ -129,7 +129,8 @@ def _decision(choice: str, summary: str, details: str) -> click.Command:
 approve = _decision(
     "approve",
     "Approve a request: the layer that was shown is built and bound.",
-    "Administrators decide, and the owner of the session. Of several decisions the first wins.",
+    "Administrators decide, and the owner of the session. Of several decisions the first wins. Exit "
+    "status 75 where it is not built within --wait; `env wait` goes on.",
 )
 isolate = _decision(
     "isolate",

@@ -61,8 +61,10 @@ def test_exit_status_3_where_policy_refuses(own: Cli) -> None:
 
 def test_a_person_decides_on_the_command_line(own: Cli) -> None:
     """Issue 4.7: requests list, show, approve; the digest shown is the digest built."""
-    asked = own("env", "request", "s", "unlisted", "--json").json
-    assert asked["status"] == "pending"
+    first = own("env", "request", "s", "unlisted", "--json")
+    asked = first.json
+    assert (asked["status"], first.status) == ("pending", 75)  # nothing is there yet
+    assert own("env", "wait", "s", asked["id"], "--timeout", "0").status == 75
     (listed,) = own("requests", "list", "--json").json["requests"]
     assert (listed["id"], listed["needs-person"]) == (asked["id"], True)
     assert "needs a person" in own("requests", "list").out
@@ -75,6 +77,7 @@ def test_a_person_decides_on_the_command_line(own: Cli) -> None:
     done = own("requests", "approve", asked["id"], "--digest", listed["digest"], "--comment", "fine")
     assert done.status == 0, done.err
     assert done.out.split()[-1] == "ready"
+    assert own("env", "wait", "s", asked["id"]).status == 0
     assert imports(own, "unlisted").status == 0
     assert own("requests", "list").out == ""
     assert (
@@ -147,7 +150,7 @@ def test_a_workers_stop_finishes_what_it_has_in_hand(own: Cli, project: Path) ->
 
 
 def test_a_worker_that_runs_once_ends_when_nothing_is_left(own: Cli) -> None:
-    own("env", "request", "s", "foo", "--wait", "0")
+    assert own("env", "request", "s", "foo", "--wait", "0").status == 75
     own("env", "request", "s", "evil", "--wait", "0")
     assert own("worker", "--once", "-q").status == 0
     found = own("requests", "list", "--all", "--json").json["requests"]
