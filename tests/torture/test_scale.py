@@ -16,9 +16,8 @@ import pytest
 from tests.torture import large
 
 PROJECT = Path(__file__).parents[2]
-PATHS = (
-    max(3_000, 100_000 // int(os.environ.get("ENVDSL_TORTURE") or 100)) // 100 * 100
-)  # large.make works in tens, and a tenth is compared
+# In hundreds: large.make works in tens, and a tenth is compared.
+PATHS = max(3_000, 100_000 // int(os.environ.get("ENVDSL_TORTURE") or 100)) // 100 * 100
 MEMORY = 300 << 20
 
 
