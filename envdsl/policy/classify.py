@@ -155,7 +155,7 @@ class _Judge:
         self._wheels = [
             wheel
             for wheel in sorted(plan.wheels, key=lambda wheel: (wheel.name, wheel.filename))
-            if wheel.uploaded or proposal.present.get(wheel.name) != wheel.version
+            if wheel.uploaded or not proposal.has(wheel)
         ]
         self._covered = self._with_dependencies() if self._rules.dependencies else frozenset()
 

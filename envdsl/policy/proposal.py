@@ -102,6 +102,7 @@ class Proposal:
     ``requirements`` are normalised PEP 508; ``present`` is what the session has, by normalised name. ``extension`` is
     the x layer over the session's base, None where ``problem`` says why there is none, or where nothing is lacking.
     ``isolated`` is the layer that would replace the base, worked out where the request contradicts base or session.
+    ``present_sha256`` are the wheels of ``present``; a proposal that was written before there was this has none.
     """
 
     session: str
@@ -111,6 +112,12 @@ class Proposal:
     extension: Plan | None = None
     isolated: Plan | None = None
     problem: Problem | None = None
+    present_sha256: tuple[str, ...] = ()
+
+    def has(self, wheel: ProposedWheel) -> bool:
+        """Whether the session has this very wheel; another one of the same version is another one."""
+        same = self.present.get(wheel.name) == wheel.version
+        return same and (not self.present_sha256 or wheel.sha256 in self.present_sha256)
 
 
 class Verdict(StrEnum):

@@ -98,6 +98,7 @@ class Case:
     session: str = "s"
     choices: list[str] | None = None
     words: str = ""
+    present_sha256: tuple[str, ...] = ()
 
     @property
     def proposal(self) -> Proposal:
@@ -109,6 +110,7 @@ class Case:
             plan(*self.extension) if self.extension is not None else None,
             plan(*self.isolated, kind="iso") if self.isolated is not None else None,
             self.problem,
+            self.present_sha256,
         )
 
 
@@ -270,6 +272,13 @@ CASES = [
         ["policy-upload"],
         [wheel("numpy", "2.1", uploaded=True)],
         uploads=(replace(UPLOAD, filename="numpy-2.1-py3-none-any.whl"),),
+    ),
+    Case(
+        "another wheel of what is there in the same version",
+        "refused",
+        ["policy-licence-denied"],
+        [wheel("numpy", "2.1", licence="AGPL-3.0-only")],
+        present_sha256=("f" * 64,),
     ),
     Case(
         "an uploaded wheel of a denied name",

@@ -76,7 +76,8 @@ def propose(plane: ControlPlane, session: Manifest, requirements: Sequence[str],
     texts, problem = needs.normalise(requirements)
     present = {package.name: package.version for layer in session.layers for package in layer.packages}
     ordered = tuple(sorted(set(uploads), key=lambda upload: (upload.filename, upload.sha256)))
-    proposal = Proposal(session.session, texts, ordered, present, problem=problem)
+    bound = sorted({package.sha256 for layer in session.layers for package in layer.packages})
+    proposal = Proposal(session.session, texts, ordered, present, problem=problem, present_sha256=tuple(bound))
     if problem is not None:
         return proposal
     need, problem = needs.examine(layout, session, texts, ordered)
@@ -93,7 +94,7 @@ def propose(plane: ControlPlane, session: Manifest, requirements: Sequence[str],
         outcome = proposer.contradiction(problem)
     else:
         outcome = _Outcome(problem=problem)
-    describe = _Describer(plane, layout, configuration, present, need)
+    describe = _Describer(plane, layout, configuration, frozenset(bound), need)
     return replace(
         proposal,
         extension=describe.plan(outcome.extension) if outcome.extension else None,
@@ -223,20 +224,20 @@ class _Describer:
         plane: ControlPlane,
         layout: Layout,
         configuration: IndexConfiguration,
-        present: Mapping[str, str],
+        bound: frozenset[str],
         need: Need,
     ) -> None:
         self._plane = plane
         self._layout = layout
         self._configuration = configuration
-        self._present = present
+        self._bound = bound
         self._need = need
 
     def plan(self, resolved: Resolved, note: str = "") -> Plan:
         lock = resolved.lock
         (platform,) = lock.platforms
         found = [(package, wheel) for package in lock.packages if (wheel := package.wheel(platform)) is not None]
-        lacking = [wheel for package, wheel in found if self._present.get(package.name) != package.version]
+        lacking = [wheel for _, wheel in found if wheel.sha256 not in self._bound]
         facts = FactsReader(self._configuration, partial(kept_wheel, self._layout)).read(lacking)
         uploads = {upload.sha256 for items in self._need.wheels.values() for upload in items}
         parents = self._parents(lock.packages)
