@@ -95,11 +95,14 @@ class Change:
     workspace: Path | None = None
 
 
-def rebase(project: Project, name: str, change: Change = Change(), *, dry_run: bool = False) -> Difference:
+def rebase(
+    project: Project, name: str, change: Change = Change(), *, dry_run: bool = False, expected: str | None = None
+) -> Difference:
     """Bind a session to its layers as they are declared and locked now.
 
     x layers follow: those of the same name, or of the same family on the new base; those that were bound by id, or
-    that the project does not declare, are kept as they are. ``dry_run`` builds and writes nothing.
+    that the project does not declare, are kept as they are. ``dry_run`` builds and writes nothing. Raises EnvdslError
+    ``app-rebase-other`` where the difference has another digest than the one that is ``expected``.
     """
     from envdsl.session import bindings
 
@@ -107,7 +110,25 @@ def rebase(project: Project, name: str, change: Change = Change(), *, dry_run: b
     if dry_run:
         return bindings.preview(project.store.layout, rebased(project, present, change, dry_run=True))
     with project.store.lease():
-        return bindings.rebase(project.store, rebased(project, present, change))
+        manifest = rebased(project, present, change)
+        check_expected(project, manifest, expected)
+        return bindings.rebase(project.store, manifest)
+
+
+def check_expected(project: Project, manifest: Manifest, expected: str | None) -> None:
+    """Raises EnvdslError ``app-rebase-other`` unless to bind ``manifest`` is what was shown as ``expected``."""
+    from envdsl.session import bindings
+
+    if expected is None:
+        return
+    found = bindings.preview(project.store.layout, manifest).digest
+    if found != expected:
+        raise EnvdslError.of(
+            "app-rebase-other",
+            f"the rebase of {manifest.session} is not the one that was shown: {found[:16]}…, not {expected[:16]}…",
+            hint=f"look again: `envdsl session rebase {manifest.session} --dry-run`",
+            details={"digest": found},
+        )
 
 
 def rebased(
@@ -166,7 +187,7 @@ def _wanted(project: Project, present: Manifest, change: Change, apart: Collecti
     following = [_reference(project, layer) for layer in kept]
     if change.base is not None:
         following = [bound_layers.family(item) for item in following]
-    return [foundation, *following, *change.add]
+    return list(dict.fromkeys([foundation, *following, *change.add]))  # what is added may be there already
 
 
 def is_called(layer: BoundLayer, text: str) -> bool:

@@ -121,6 +121,7 @@ def list_(project: Project, as_json: bool) -> None:
 @click.option("--drop", multiple=True, metavar="LAYER", help="An x layer to drop.")
 @click.option("--workspace", type=click.Path(file_okay=False, path_type=Path), help="Another directory at /workspace.")
 @click.option("--dry-run", "-n", is_flag=True, help="Show what would change; nothing is built or written.")
+@click.option("--expect", metavar="DIGEST", help="Only if it changes what `--dry-run` showed, whose digest this is.")
 @as_json
 @common
 def rebase(
@@ -131,6 +132,7 @@ def rebase(
     drop: tuple[str, ...],
     workspace: Path | None,
     dry_run: bool,
+    expect: str | None,
     as_json: bool,
 ) -> None:
     """Bind a session to its layers as they are locked now. Nothing but this, and what is asked for, changes a session.
@@ -146,10 +148,19 @@ def rebase(
             from envdsl.app.control import binding
 
             change = binding.rebase(
-                plane, principal, name, base, add=add, drop=drop, workspace=workspace, dry_run=dry_run
+                plane,
+                principal,
+                name,
+                base,
+                add=add,
+                drop=drop,
+                workspace=workspace,
+                dry_run=dry_run,
+                expected=expect,
             )
     else:
-        change = sessions.rebase(project, name, sessions.Change(base, add, drop, workspace), dry_run=dry_run)
+        planned = sessions.Change(base, add, drop, workspace)
+        change = sessions.rebase(project, name, planned, dry_run=dry_run, expected=expect)
     _show_change(name, change, as_json=as_json, dry_run=dry_run)
 
 
@@ -267,12 +278,14 @@ def remove(project: Project, name: str) -> None:
 
 def _show_change(name: str, change: Difference, *, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        output.result_json({"session": name, "dry-run": dry_run, "changes": change.lines()})
+        output.result_json({"session": name, "dry-run": dry_run, "digest": change.digest, "changes": change.lines()})
         return
     for line in change.lines():
         output.result(line)
     if not change.lines():
         output.message("nothing changes")
+    elif dry_run:
+        output.message(f"digest {change.digest}")
 
 
 @click.command(

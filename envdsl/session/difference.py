@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from envdsl.model.canonical import canonical_json
+from envdsl.model.digest import blake3_hex
 from envdsl.session.manifest import Manifest
 
 
@@ -30,7 +32,8 @@ class PackageChange:
 class Difference:
     """Between two manifests of one session. Falsy when there is none that a program in the sandbox could see.
 
-    ``layers`` are lines for people, ``packages`` are sorted by name, ``environment`` names variables.
+    ``layers`` are lines for people, ``packages`` are sorted by name, ``environment`` names variables. ``digest`` is the
+    blake3 of what is bound before and after: whoever was shown a difference names it by that.
     """
 
     packages: tuple[PackageChange, ...] = ()
@@ -38,6 +41,7 @@ class Difference:
     interpreter: str | None = None
     environment: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
+    digest: str = field(default="", compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.packages or self.layers or self.interpreter or self.environment or self.other)
@@ -76,7 +80,15 @@ def difference(before: Manifest, after: Manifest) -> Difference:
             if variables.get(name) != changed.get(name)
         ),
         other=tuple(name for name, was, will_be in _settings(before, after) if was != will_be),
+        digest=blake3_hex(canonical_json([_identity(before), _identity(after)])),
     )
+
+
+def _identity(manifest: Manifest) -> list[object]:
+    """What is bound, without what only a layer that is built has: a preview has the digest of what it foresees."""
+    workspace = manifest.workspace.source if manifest.workspace is not None else None
+    layers = [[layer.name, layer.key, layer.lock] for layer in manifest.layers]
+    return [manifest.interpreter.key, layers, workspace]
 
 
 def _settings(before: Manifest, after: Manifest) -> Iterable[tuple[str, object, object]]:

@@ -203,9 +203,14 @@ def test_history_undo_seal_and_rebase_on_the_command_line(own: Cli, tmp_path: Pa
     work = tmp_path / "work"
     work.mkdir()
     preview = own("session", "rebase", "s", "--workspace", work, "--drop", "requested-foo", "--dry-run")
+    digest = preview.err.split()[-1]
+    other = own("session", "rebase", "s", "--drop", "requested-foo", "--expect", digest)
+    assert (other.status, "is not the one that was shown" in other.err) == (1, True)
     assert (
         preview.out.splitlines()
-        == own("session", "rebase", "s", "--workspace", work, "--drop", "requested-foo").out.splitlines()
+        == own(
+            "session", "rebase", "s", "--workspace", work, "--drop", "requested-foo", "--expect", digest
+        ).out.splitlines()
     )
     assert "~ workspace" in preview.out
     assert imports(own, "foo").status == 1

@@ -82,7 +82,7 @@ def test_what_the_catalog_allows_is_there_when_the_answer_comes(working: Service
     assert [item["cause"] for item in history] == ["request", "create"]
 
     owner = working.client(token(Role.OWNER, "alice"))
-    undone = ok(owner.post(f"{API}/sessions/{owned}/undo", json={}))
+    undone = ok(owner.post(f"{API}/sessions/{owned}/undo"))  # no body has to be sent where nothing has to be said
     assert undone["packages"] == [{"name": "foo", "before": "1", "after": None}]
     assert problem(agent.post(f"{API}/sessions/{owned}/undo", json={})) == (403, "web-forbidden")
 
@@ -221,7 +221,11 @@ def test_a_rebase_says_beforehand_what_it_would_change(service: Service, token: 
     answer = ok(owner.post(f"{API}/sessions/{owned}/rebase", json=body))
     assert answer["packages"] == [{"name": "foo", "before": None, "after": "1"}]
     assert len(ok(owner.get(f"{API}/sessions/{owned}"))["layers"]) == 1, "nothing has changed"
-    changed = ok(owner.post(f"{API}/sessions/{owned}/rebase", json={"add": ["one"]}))
+    other = owner.post(f"{API}/sessions/{owned}/rebase", json={"add": ["one"], "digest": "0" * 64})
+    assert problem(other) == (409, "app-rebase-other")
+    assert len(ok(owner.get(f"{API}/sessions/{owned}"))["layers"]) == 1, "nothing has changed"
+    changed = ok(owner.post(f"{API}/sessions/{owned}/rebase", json={"add": ["one"], "digest": answer["digest"]}))
+    assert changed["digest"] == answer["digest"]
     assert changed["changes"] == answer["changes"]
     assert len(ok(owner.get(f"{API}/sessions/{owned}"))["layers"]) == 2
 

@@ -122,13 +122,17 @@ def rebase(
     drop: Sequence[str] = (),
     workspace: Path | None = None,
     dry_run: bool = False,
+    expected: str | None = None,
 ) -> Difference:
     """Bind the session to its layers as they are declared and locked now, and resolve what it asked for anew on its
     new base; see :func:`envdsl.app.sessions.rebase` for the declared part.
 
+    ``expected`` is the digest of the difference that somebody was shown.
+
     Nothing changes where any of that fails: EnvdslError ``app-forbidden``, ``app-rebase-conflict`` for a request that
     the new base cannot serve, ``app-rebase-refused`` for one that the catalog refuses on it, ``app-layer-refused`` for
-    a layer to add that was asked for somewhere and is refused now, and whatever locking and building raise.
+    a layer to add that was asked for somewhere and is refused now, ``app-rebase-other`` where the difference is not
+    what was ``expected``, and whatever locking and building raise.
     """
     from envdsl.app.control.following import followed
     from envdsl.session import bindings
@@ -148,6 +152,7 @@ def rebase(
     origins = origins_of(history(plane, session)[0])
     with alone(plane, session), plane.project.store.lease():
         manifest, origins = followed(plane, _manifest(plane, session), change, origins)
+        sessions.check_expected(plane.project, manifest, expected)
         difference = bindings.rebase(plane.project.store, manifest)
         append(plane, session, cause="rebase", actor=principal.name, origins=origins)
     return difference

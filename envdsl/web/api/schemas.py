@@ -114,12 +114,13 @@ COMPONENTS: Mapping[str, Schema] = {
             "add": {"type": "array", "items": _NAME, "maxItems": 50},
             "drop": {"type": "array", "items": _NAME, "maxItems": 50},
             "dry-run": FLAG,
+            "digest": {**TEXT, "description": "of the difference that was shown; another one is refused"},
         },
     ),
     "Undo": _body({}, {"number": {**COUNT, "description": "of the binding; without it, the one before the present"}}),
     "PackageChange": _answer({"name": TEXT, "before": _or_null(TEXT), "after": _or_null(TEXT)}),
     "Change": _answer(
-        {"session": TEXT, "dry-run": FLAG, "changes": TEXTS, "packages": _list("PackageChange")},
+        {"session": TEXT, "dry-run": FLAG, "digest": TEXT, "changes": TEXTS, "packages": _list("PackageChange")},
     ),
     "Seal": ANY_OBJECT,
     # requests
@@ -306,6 +307,11 @@ def validator(name: str) -> Validator:
 
     document = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": dict(COMPONENTS)}}
     return Draft202012Validator(document)
+
+
+def is_required(name: str) -> bool:
+    """Whether a body of this schema has to be sent: where nothing has to be said, none is an empty object."""
+    return not validator(name).is_valid({})
 
 
 def check(name: str, value: Any) -> None:

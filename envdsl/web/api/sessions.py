@@ -65,6 +65,7 @@ def rebase(call: Call) -> dict[str, Any]:
         add=call.body.get("add", ()),
         drop=call.body.get("drop", ()),
         dry_run=dry_run,
+        expected=call.body.get("digest"),
     )
     return _change(call.session, change, dry_run=dry_run)
 
@@ -101,4 +102,10 @@ def _session(found: Session, owner: str) -> dict[str, Any]:
 
 
 def _change(session: str, change: Difference, *, dry_run: bool) -> dict[str, Any]:
-    return {"session": session, "dry-run": dry_run, "changes": change.lines(), "packages": to_json(change.packages)}
+    return {
+        "session": session,
+        "dry-run": dry_run,
+        "digest": change.digest,
+        "changes": change.lines(),
+        "packages": to_json(change.packages),
+    }

@@ -137,7 +137,14 @@ def rebase(visit: Visit) -> Response:
 
     base, run = visit.field("base"), visit.field("step") == "run"
     try:
-        found = binding.rebase(visit.plane, visit.principal, visit.session, base=base or None, dry_run=not run)
+        found = binding.rebase(
+            visit.plane,
+            visit.principal,
+            visit.session,
+            base=base or None,
+            dry_run=not run,
+            expected=visit.field("digest") if run else None,
+        )
     except EnvdslError as error:
         view = RebaseView(visit.session, base, problem=error.diagnostics[0])
         return visit.page("rebase.html", view, status=422)
