@@ -112,13 +112,15 @@ def _on_one_base(project: Project, wanted: Sequence[str]) -> list[str]:
 
 
 def _refuse_without_base(layers: Mapping[str, LayerSpec], chosen: Sequence[str]) -> None:
+    chosen = list(dict.fromkeys(chosen))
     bases = sorted({base for name in chosen if (base := layers[name].base) is not None})
     if bases:
         what = "is an x layer" if len(chosen) == 1 else "are x layers"
         raise EnvdslError.of(
             "app-session-without-base",
             f"a session stands on a base or an iso layer, and {' and '.join(chosen)} {what}",
-            hint=f"add {' or '.join(f'--layer {base}' for base in bases)}",
+            hint=f"name {' or '.join(bases)} as well: `session create --layer {bases[0]} --layer {chosen[0]}`, "
+            f"`session rebase --to {bases[0]} --add {chosen[0]}`",
             exit_status=ExitStatus.USAGE,
         )
 

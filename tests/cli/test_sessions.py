@@ -48,7 +48,17 @@ def test_two_versions_in_one_session_are_refused_with_the_way_out(built: Cli, na
 def test_an_x_layer_alone_is_refused_with_its_base_as_the_hint(built: Cli, name: str) -> None:
     done = built("session", "create", name, "-l", "one")
     assert done.status == 2
-    assert "add --layer core" in done.err
+    assert "name core as well: `session create --layer core --layer one`" in done.err
+
+
+def test_a_rebase_to_an_x_layer_says_how_it_is_added_and_names_it_once(built: Cli, name: str) -> None:
+    """The options of the hint are those of the command."""
+    assert built("session", "create", name, "-l", "core", "-l", "one").status == 0
+    done = built("session", "rebase", name, "--to", "one")
+    assert done.status == 2
+    assert "and one is an x layer" in done.err
+    assert "`session rebase --to core --add one`" in done.err
+    assert built("session", "rebase", name, "--to", "core", "--add", "one").err == "nothing changes\n"
 
 
 def test_create_builds_what_is_missing(run: Cli, project: Path) -> None:
