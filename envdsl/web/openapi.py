@@ -8,7 +8,7 @@ from typing import Any
 
 from envdsl import __version__
 from envdsl.web.api.endpoint import PREFIX, Concerns, Endpoint
-from envdsl.web.api.schemas import COMPONENTS, QUERY
+from envdsl.web.api.schemas import COMPONENTS, QUERY, is_required
 from envdsl.web.problems import MEDIA_TYPE
 
 _PARAMETER = re.compile(r"{(\w+)}")
@@ -87,7 +87,7 @@ def _request_body(endpoint: Endpoint) -> dict[str, Any] | None:
         }
     if endpoint.body is None:
         return None
-    return {"required": True, "content": {"application/json": _schema(endpoint.body)}}
+    return {"required": is_required(endpoint.body), "content": {"application/json": _schema(endpoint.body)}}
 
 
 def _schema(name: str) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def test_a_body_without_a_length_is_counted(service: Service, token: Token) -> N
     ("content", "kind", "status", "code"),
     [
         (b"{}", "text/plain", 415, "web-media-type"),
+        (b"", "text/plain", 422, "web-invalid-body"),
         (b"{", "application/json", 422, "web-invalid-body"),
         (b"\xff", "application/json", 422, "web-invalid-body"),
         (b"[" * 100_000, "application/json", 422, "web-invalid-body"),

@@ -152,7 +152,11 @@ async def _body(endpoint: Endpoint, request: Request) -> Any:
 
     from envdsl.web.api.schemas import check
 
+    text = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not text:  # nothing is said: what has to be said is missed below
+        check(endpoint.body, {})
+        return {}
     if kind != "application/json":
         raise EnvdslError.of(
             "web-media-type",
@@ -160,7 +164,7 @@ async def _body(endpoint: Endpoint, request: Request) -> Any:
             exit_status=ExitStatus.USAGE,
         )
     try:
-        value = json.loads(await request.body())
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise EnvdslError.of(
             "web-invalid-body", f"the body is not JSON: {error}", exit_status=ExitStatus.USAGE
