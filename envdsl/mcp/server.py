@@ -17,11 +17,12 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import Field
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import Field, ValidationError
 
 from envdsl import __version__
-from envdsl.app.control import asking, uploads
+from envdsl.app.control import asking, hints, uploads
 from envdsl.app.control.answers import RequestAnswer, StatusAnswer, to_json, to_text
 from envdsl.app.control.authorising import require
 from envdsl.app.control.python_env import PythonEnv
@@ -59,13 +60,54 @@ action "wait": wait for the answer to a request, e.g. {"action": "wait", "reques
 
 Start a new process after a package was granted. When something is refused, the answer says what to do instead."""
 
+# What an agent can do where the hint of an error names a command.
+_WAYS = {"state-unknown-request": 'call {"action": "status"}: it lists the requests of the session'}
+# What each argument has to be, and how it is written.
+_ARGUMENTS = {
+    "action": ("status, request or wait", '{"action": "status"}'),
+    "packages": ("a list of requirements", '{"action": "request", "packages": ["rich>=13"]}'),
+    "wheels": (
+        f"a list of up to {MOST_WHEELS} wheel files in the workspace",
+        '{"action": "request", "wheels": ["dist/mine-1.0-py3-none-any.whl"]}',
+    ),
+    "reason": ("a text", '{"action": "request", "packages": ["rich"], "reason": "tables in the report"}'),
+    "request": ("the id of a request", '{"action": "wait", "request": "req-…"}; status lists them'),
+    "timeout": (f"a number of seconds from 0 to {MOST_WAIT:g}", '{"timeout": 20}'),
+    "session": ("the name of a session", '{"session": "…"}'),
+}
+
 Who = Callable[[Context[Any, Any]], Principal]
+
+
+class _Server(MCPServer[Any]):
+    """The library's server, which answers arguments that do not fit as it answers everything else."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            return _failed(EnvdslError.all(_argument_errors(error.__cause__)))
+
+
+def _argument_errors(found: ValidationError) -> list[EnvdslError]:
+    """One error for each argument that is wrong; what was written is not repeated: it may be long."""
+    wrong = {str(item["loc"][0]): item["type"] for item in found.errors(include_url=False, include_input=False)}
+    errors = []
+    for name, kind in wrong.items():
+        wanted, example = _ARGUMENTS[name]
+        message = f"`{name}` is missing" if kind == "missing" else f"`{name}` has to be {wanted}"
+        errors.append(_usage("mcp-argument", message, f"write {example}"))
+    return errors
 
 
 def server(plane: ControlPlane, who: Who) -> MCPServer[Any]:
     """The server; ``who`` says who is calling."""
     quick, slow = CapacityLimiter(_QUICK), CapacityLimiter(_SLOW)
-    mcp: MCPServer[Any] = MCPServer("envdsl", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    mcp = _Server("envdsl", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
 
     @mcp.tool(
         description=DESCRIPTION,
@@ -97,11 +139,11 @@ def server(plane: ControlPlane, who: Who) -> MCPServer[Any]:
             caller = _Caller(plane, who(context), session, quick, slow)
             match action:
                 case "status":
-                    answer: StatusAnswer | RequestAnswer = await caller.status()
+                    answer: StatusAnswer | RequestAnswer = hints.in_status(await caller.status(), _WAYS)
                 case "request":
-                    answer = await caller.request(packages, wheels, reason, timeout)
+                    answer = hints.in_request(await caller.request(packages, wheels, reason, timeout), _WAYS)
                 case "wait":
-                    answer = await caller.wait(request, timeout)
+                    answer = hints.in_request(await caller.wait(request, timeout), _WAYS)
         except EnvdslError as error:
             return _failed(error)
         return CallToolResult(
@@ -192,7 +234,7 @@ class _Caller:
         received = []
         for path in wheels:
             with open_wheel(self._environment.manifest(self._session), path) as (filename, file):
-                received.append(uploads.receive(self._plane, filename, file)[0])
+                received.append(uploads.receive(self._plane, filename, file, session=self._session)[0])
         return received
 
     async def _settled(self, record: RequestRecord, timeout: float, *, for_person: bool) -> RequestAnswer:
@@ -214,8 +256,9 @@ def _usage(code: str, message: str, hint: str) -> EnvdslError:
 
 def _failed(error: EnvdslError) -> CallToolResult:
     found = [
-        {"code": item.code, "message": item.message, **({"instead": item.hint} if item.hint else {})}
+        {"code": item.code, "message": item.message, **({"instead": hint} if hint else {})}
         for item in error.diagnostics
+        for hint in [hints.elsewhere(item.code, item.hint, _WAYS)]
     ]
     if error.code == "session-unknown":  # its hint names a session that is called alike, whoever's it is
         found = [{"code": error.code, "message": "there is no such session"}]

@@ -71,6 +71,15 @@ class Webhooks:
         """Deliver it no more; its row stays, and says why."""
         self._set(event_id, due=None, problem=problem)
 
+    def count_since(self, store: str, session: str, since: datetime) -> int:
+        """How many events about a session were put after ``since``, delivered or not."""
+        query = select(func.count()).where(
+            webhooks.c.store == store,
+            webhooks.c.created > since,
+            webhooks.c.payload["session"].as_string() == session,
+        )
+        return int(self._transaction.read(query).scalar() or 0)
+
     def waiting(self, store: str) -> int:
         """How many events of a store are still to be delivered."""
         query = select(func.count()).where(webhooks.c.store == store, webhooks.c.due.is_not(None))

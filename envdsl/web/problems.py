@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from envdsl.app.control import hints
 from envdsl.errors import Diagnostic, EnvdslError, ExitStatus
 
 MEDIA_TYPE = "application/problem+json"
@@ -45,6 +46,26 @@ _STATUS = {
     "app-layer-collected": 409,
     "app-upload-size": 413,
     "app-too-many-open": 429,
+    "app-too-many-uploads": 429,
+}
+# What a program can do where the hint names a command.
+WAYS = {
+    "state-unknown-request": "GET /api/v1/requests lists those that you may see",
+    "state-unknown-token": "GET /api/v1/tokens lists those that there are",
+    "state-conflict": "GET /api/v1/requests/{request} says how it stands",
+    "app-unknown-binding": "GET /api/v1/sessions/{session}/history lists the bindings with their numbers",
+    "app-nothing-to-undo": "GET /api/v1/sessions/{session}/history lists what it was bound to",
+    "app-unknown-layer": "it may have been collected as garbage; GET /api/v1/layers lists those that there are",
+    "app-layer-exists": "send another `name`",
+    "app-base-moved-on": "POST /api/v1/sessions/{session}/rebase resolves it on the present base; promote it then",
+    "app-not-resolved": "ask again later: GET /api/v1/requests/{request}/card shows it once a worker has resolved it",
+    "app-choice": "GET /api/v1/requests/{request}/card says why",
+    "app-digest-missing": "send the `digest` of what was shown: GET /api/v1/requests/{request}/card has it",
+    "app-digest-other": "look again: GET /api/v1/requests/{request}/card",
+    "app-package": "a name such as pandas; a version goes to the parameter `version`",
+    "app-session-without-base": "send its base as `to`, and the x layer in `add`",
+    "web-unauthenticated": "send `Authorization: Bearer …` with a token; an administrator makes one",
+    "web-token-invalid": "an administrator makes one (POST /api/v1/tokens)",
 }
 _BY_EXIT = {ExitStatus.USAGE: 400, ExitStatus.REFUSED: 403, ExitStatus.ENVIRONMENT: 503}
 
@@ -73,8 +94,8 @@ def document(error: EnvdslError, *, status: int, instance: str | None = None) ->
         "detail": first.message,
         "code": first.code,
     }
-    if first.hint:
-        value["hint"] = first.hint
+    if hint := hints.elsewhere(first.code, first.hint, WAYS):
+        value["hint"] = hint
     if instance:
         value["instance"] = f"urn:envdsl:request:{instance}"
     if len(error.diagnostics) > 1:
@@ -84,7 +105,8 @@ def document(error: EnvdslError, *, status: int, instance: str | None = None) ->
 
 def _finding(diagnostic: Diagnostic) -> dict[str, Any]:
     value = {"code": diagnostic.code, "detail": diagnostic.message}
-    return value | ({"hint": diagnostic.hint} if diagnostic.hint else {})
+    hint = hints.elsewhere(diagnostic.code, diagnostic.hint, WAYS)
+    return value | ({"hint": hint} if hint else {})
 
 
 def answer(request: Request, error: EnvdslError, headers: Mapping[str, str] | None = None) -> Response:

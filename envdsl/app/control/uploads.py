@@ -1,7 +1,8 @@
 """Wheels that come with a request: received, taken in as strictly as those of an index, and kept for the build.
 
-They stand in ``uploads/<sha256>/<file name>`` of the store. What is checked here is all that a build checks, so that
-whoever sends a wheel hears at once what is wrong with it: nothing of it is executed.
+They stand in ``uploads/<sha256>/<file name>`` of the store, beside an empty ``<session>.sent`` for each session that
+sent them. What is checked here is all that a build checks, so that whoever sends a wheel hears at once what is wrong
+with it: nothing of it is executed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from envdsl.app.control.importnames import import_names
 from envdsl.errors import EnvdslError, ExitStatus
 from envdsl.model.digest import is_sha256
 from envdsl.policy.proposal import Upload
+from envdsl.state.machine import OPEN
+from envdsl.state.records import Status
 
 if TYPE_CHECKING:
     from envdsl.app.control.plane import ControlPlane
@@ -26,8 +29,11 @@ if TYPE_CHECKING:
 
 LIMIT = 512 << 20  # bytes of one wheel, where nobody says another limit
 MOST_UNPACKED = 4 << 30  # bytes of its files
+MOST_UNUSED = 50  # wheels that one session sent and no request of it names
+MOST_UNUSED_BYTES = 4 << 30  # of those
 _RESERVE = 0.05  # of the disk, which no upload takes
 _BLOCK = 1 << 20
+_SENT = ".sent"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]{0,250}\.whl")
 
 
@@ -70,12 +76,15 @@ def place(layout: Layout, upload: Upload) -> Path:
     return layout.root / "uploads" / upload.sha256 / upload.filename
 
 
-def receive(plane: ControlPlane, filename: str, stream: Stream, *, limit: int = LIMIT) -> tuple[Upload, IntakeReport]:
+def receive(
+    plane: ControlPlane, filename: str, stream: Stream, *, limit: int = LIMIT, session: str | None = None
+) -> tuple[Upload, IntakeReport]:
     """Take in the wheel that ``stream`` holds, called ``filename``, and keep it.
 
-    ``limit`` in bytes. Raises EnvdslError: ``app-upload-name``, ``app-upload-size`` (nothing is read beyond the limit,
-    nor unpacked beyond the room that there is), and ``intake-…`` for whatever a build would refuse; nothing is kept
-    then.
+    ``limit`` in bytes. ``session`` is the one that it is for, if any. Raises EnvdslError: ``app-upload-name``;
+    ``app-upload-size`` (nothing is read beyond the limit, nor unpacked beyond the room that there is);
+    ``app-too-many-uploads`` where the session has sent a lot that no request of it names; and ``intake-…`` for whatever
+    a build would refuse; nothing is kept then.
     """
     if _NAME.fullmatch(filename) is None:
         raise EnvdslError.of(
@@ -85,6 +94,8 @@ def receive(plane: ControlPlane, filename: str, stream: Stream, *, limit: int = 
             exit_status=ExitStatus.USAGE,
         )
     store = plane.project.store
+    if session is not None:
+        _check_unused(plane, session)
     directory = store.temporary("upload")
     try:
         wheel = directory / filename
@@ -94,6 +105,8 @@ def receive(plane: ControlPlane, filename: str, stream: Stream, *, limit: int = 
         target.parent.mkdir(parents=True, exist_ok=True)
         wheel.chmod(0o444)
         wheel.replace(target)
+        if session is not None:
+            (target.parent / f"{session}{_SENT}").touch()
     finally:
         from envdsl.store.tree import remove_tree
 
@@ -123,9 +136,28 @@ def prune(plane: ControlPlane, *, keep: Iterable[str], older_than: float) -> lis
         if wheel.parent.name not in kept and wheel.stat().st_mtime < time.time() - older_than:
             wheel.unlink(missing_ok=True)
             removed.append(wheel)
-            if not any(wheel.parent.iterdir()):
+            if not any(wheel.parent.glob("*.whl")):
+                for mark in wheel.parent.glob(f"*{_SENT}"):
+                    mark.unlink(missing_ok=True)
                 wheel.parent.rmdir()
     return removed
+
+
+def _check_unused(plane: ControlPlane, session: str) -> None:
+    root = plane.project.store.layout.root / "uploads"
+    with plane.state.reading() as transaction:
+        statuses = [Status.READY, *OPEN]  # one that was cancelled uses nothing
+        records = transaction.requests.list(plane.store_id, sessions=[session], statuses=statuses, limit=None)
+    used = {upload["sha256"] for record in records for upload in record.uploads}
+    sent = [mark.parent for mark in root.glob(f"*/{session}{_SENT}") if mark.parent.name not in used]
+    sizes = [wheel.stat().st_size for directory in sent for wheel in directory.glob("*.whl")]
+    if len(sizes) >= MOST_UNUSED or sum(sizes) >= MOST_UNUSED_BYTES:
+        raise EnvdslError.of(
+            "app-too-many-uploads",
+            f"{session} has sent {len(sizes)} wheels ({sum(sizes)} bytes) that no request of it names",
+            hint="ask for those first; what nobody asks for is removed after a while",
+            exit_status=ExitStatus.REFUSED,
+        )
 
 
 def _write(wheel: Path, filename: str, stream: Stream, limit: int) -> Upload:

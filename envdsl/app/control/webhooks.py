@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from envdsl.app.control.plane import ControlPlane
     from envdsl.config import WebhookSetting
     from envdsl.state.records import RequestRecord, WebhookRecord
+    from envdsl.state.transaction import Transaction
 
 WAITING = "request.waiting"
 
@@ -37,6 +38,7 @@ _ATTEMPTS = 14  # over about two days
 _SECRET_PREFIX = "whsec_"  # what follows is base64
 _SHORTEST_SECRET = 16  # bytes
 _GONE = 410
+MOST_ANNOUNCED = 30  # of one session within an hour: who asks and cancels all the time is not to ring all the time
 
 
 def announcement(plane: ControlPlane, record: RequestRecord) -> Mapping[str, Any] | None:
@@ -46,6 +48,14 @@ def announcement(plane: ControlPlane, record: RequestRecord) -> Mapping[str, Any
     from envdsl.app.control.card import card
 
     return {"request": record.id, "session": record.session, "card": card(plane, record).to_json()}
+
+
+def announce(plane: ControlPlane, transaction: Transaction, told: Mapping[str, Any]) -> None:
+    """Put what :func:`announcement` says into the outbox, unless its session has been announced a lot of late: its
+    request waits where requests are listed, like all of them."""
+    since = plane.now() - timedelta(hours=1)
+    if transaction.webhooks.count_since(plane.store_id, told["session"], since) < MOST_ANNOUNCED:
+        transaction.webhooks.put(plane.store_id, WAITING, told)
 
 
 def deliver_due(plane: ControlPlane) -> int:

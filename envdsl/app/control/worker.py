@@ -211,7 +211,7 @@ class Worker:
         with self._plane.state.transaction() as transaction:
             transaction.requests.transition(record.id, [Status.PENDING], to, actor=RULE, holder=self.name, **found)
             if told is not None:
-                transaction.webhooks.put(self._plane.store_id, webhooks.WAITING, told)
+                webhooks.announce(self._plane, transaction, told)
         changes.tell(changes.WORK)
 
     def _build(self, record: RequestRecord) -> None:

@@ -19,7 +19,7 @@ _IN_MEMORY = 1 << 20  # bytes; the rest goes to a file
 
 async def for_session(call: Call, request: Request) -> dict[str, Any]:
     """A wheel that whoever may ask for packages sends along."""
-    return await _receive(call, request)
+    return await _receive(call, request, call.session)
 
 
 async def check(call: Call, request: Request) -> dict[str, Any]:
@@ -27,14 +27,14 @@ async def check(call: Call, request: Request) -> dict[str, Any]:
     return await _receive(call, request)
 
 
-async def _receive(call: Call, request: Request) -> dict[str, Any]:
+async def _receive(call: Call, request: Request, session: str | None = None) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         async with request.form(max_files=1, max_fields=5) as form:
             sent = form.get("file")
             if not isinstance(sent, UploadFile) or not sent.filename:
                 raise _nothing("the form has no file in its field `file`")
-            return await _take_in(call, request, sent.filename, sent.file)
+            return await _take_in(call, request, sent.filename, sent.file, session)
     filename = call.query.get("filename")
     if filename is None:
         raise _nothing("`?filename=` says what the wheel in the body is called")
@@ -42,15 +42,15 @@ async def _receive(call: Call, request: Request) -> dict[str, Any]:
         async for chunk in request.stream():
             file.write(chunk)
         file.seek(0)
-        return await _take_in(call, request, filename, file)
+        return await _take_in(call, request, filename, file, session)
 
 
-async def _take_in(call: Call, request: Request, filename: str, file: IO[bytes]) -> dict[str, Any]:
+async def _take_in(call: Call, request: Request, filename: str, file: IO[bytes], session: str | None) -> dict[str, Any]:
     from envdsl.app.control import uploads
 
     limit = request.app.state.settings.max_upload
     upload, report = await in_thread(
-        request, partial(uploads.receive, call.plane, filename, file, limit=limit), slow=True
+        request, partial(uploads.receive, call.plane, filename, file, limit=limit, session=session), slow=True
     )
     return {"upload": to_json(upload), "report": report.to_json()}
 

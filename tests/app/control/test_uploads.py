@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from envdsl.app.control import asking, uploads
 from envdsl.app.control.uploads import place, prune, receive
 from envdsl.errors import EnvdslError
-from tests.app.control.bench import Bench
+from envdsl.policy.proposal import Upload
+from tests.app.control.bench import ADMIN, Bench
 from tests.wheels import make_wheel, sha256
 
 
@@ -47,6 +49,39 @@ def test_a_wheel_is_kept_under_its_hash_and_its_report_says_what_is_in_it(light_
     }
     assert facts["requires-python"] == ">=3.9"
     assert receive(light_bench.plane, wheel.name, io.BytesIO(wheel.read_bytes()))[0] == upload
+
+
+def test_a_session_sends_only_so_much_that_it_does_not_ask_for(
+    light_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = light_bench
+    bench.session("s")
+    monkeypatch.setattr(uploads, "MOST_UNUSED", 2)
+    wheels = [make_wheel(tmp_path, "mine", str(number)) for number in range(4)]
+
+    def send(number: int, session: str | None = "s") -> Upload:
+        wheel = wheels[number]
+        return receive(bench.plane, wheel.name, io.BytesIO(wheel.read_bytes()), session=session)[0]
+
+    first, _ = send(0), send(1)
+    before = kept(bench)
+    for _ in ("too many", "too large"):
+        with pytest.raises(EnvdslError) as caught:
+            send(2)
+        assert caught.value.code == "app-too-many-uploads"
+        assert kept(bench) == before
+        monkeypatch.setattr(uploads, "MOST_UNUSED", 1000)
+        monkeypatch.setattr(uploads, "MOST_UNUSED_BYTES", first.size + 1)
+    monkeypatch.setattr(uploads, "MOST_UNUSED", 2)
+    monkeypatch.setattr(uploads, "MOST_UNUSED_BYTES", 1 << 30)
+    asked = bench.ask("s", uploads=[first])
+    send(2)
+    asking.cancel(bench.plane, ADMIN, asked.id)
+    with pytest.raises(EnvdslError, match="3 wheels"):
+        send(3)
+    send(3, None)
+    assert len(prune(bench.plane, keep=(), older_than=-60)) == 4
+    assert kept(bench) == []
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from envdsl.app.control import webhooks
+from envdsl.app.control import asking, webhooks
 from envdsl.config import ServiceSetting, WebhookSetting
 from envdsl.errors import EnvdslError
 from envdsl.state.records import Status, WebhookRecord
-from tests.app.control.bench import Bench
+from tests.app.control.bench import ADMIN, Bench
 
 SECRET = b"a secret of thirty-two bytes....."
 
@@ -118,6 +118,24 @@ def test_what_is_not_taken_is_delivered_again_later_under_the_same_id(bench: Ben
     (event,) = outbox(bench)
     assert (event.due, event.problem, event.attempts) == (None, None, 3)
     assert event.delivered is not None
+
+
+def test_who_asks_and_cancels_all_the_time_does_not_ring_all_the_time(
+    light_bench: Bench, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = subscribed(light_bench, receiver)
+    monkeypatch.setattr(webhooks, "MOST_ANNOUNCED", 2)
+
+    def ring(session: str) -> int:
+        asking.cancel(bench.plane, ADMIN, bench.settled(session, "unlisted").id)
+        return len(outbox(bench))
+
+    bench.session("s")
+    bench.session("t")
+    assert [ring("s") for _ in range(4)] == [1, 2, 2, 2]
+    assert ring("t") == 3, "others are heard"
+    bench.clock.forward(hours=1, minutes=1)
+    assert ring("s") == 4
 
 
 def test_a_receiver_that_is_gone_is_told_nothing_more(light_bench: Bench, receiver: Receiver) -> None:
