@@ -92,6 +92,33 @@ def test_what_is_asked_wrongly_is_answered_with_what_to_do(
     assert error["instead"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message", "instead"),
+    [
+        ({}, "`action` is missing", '{"action": "status"}'),
+        ({"action": "install"}, "`action` has to be status, request or wait", '{"action": "status"}'),
+        ({"action": "request", "packages": "rich"}, "`packages` has to be a list of requirements", '["rich>=13"]'),
+        ({"action": "request", "packages": [["x"], 7]}, "`packages` has to be a list of requirements", '["rich>=13"]'),
+        ({"action": "wait", "timeout": 3600}, "`timeout` has to be a number of seconds from 0 to 60", "20"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_errors_of_ours(
+    light_bench: Bench, arguments: dict[str, Any], message: str, instead: str
+) -> None:
+    """What is wrong, and how it is written: no text of the library that validates."""
+    light_bench.session("s")
+    (error,) = converse(of(light_bench, agent("s")), lambda client: failure(client, **arguments))
+    assert (error["code"], error["message"]) == ("mcp-argument", message)
+    assert instead in error["instead"]
+
+
+def test_a_hint_is_what_the_agent_can_do(light_bench: Bench) -> None:
+    """An agent has no command line of envdsl."""
+    light_bench.session("s")
+    (error,) = converse(of(light_bench, agent("s")), lambda client: failure(client, action="wait", request="req-no"))
+    assert error["instead"] == 'call {"action": "status"}: it lists the requests of the session'
+
+
 def test_who_sees_several_sessions_has_to_say_which(light_bench: Bench) -> None:
     light_bench.session("s")
 

@@ -93,6 +93,6 @@ def test_the_documentation_names_every_metric_and_limit() -> None:
         f"{settings.failures.burst}, then one in {1 / settings.failures.per_second:g} s",
         f"{settings.max_body >> 20} MiB; a wheel {settings.max_upload >> 30} GiB",
         f"| {settings.max_wait:g} s;",
-        f"| {serving.CONNECTIONS} |",
+        f"| connections | {serving.CONNECTIONS};",
     ):
         assert part in text, part

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def status(call: Call) -> dict[str, Any]:
+    from envdsl.app.control import hints
     from envdsl.app.control.answers import to_json
+    from envdsl.web.problems import WAYS
 
-    return to_json(_environment(call).status(call.session))
+    return to_json(hints.in_status(_environment(call).status(call.session), WAYS))
 
 
 async def ask(call: Call, request: Request) -> dict[str, Any]:
@@ -71,9 +73,11 @@ def _look(call: Call, record: RequestRecord) -> RequestRecord:
 
 
 def _answer(call: Call, record: RequestRecord) -> dict[str, Any]:
+    from envdsl.app.control import hints
     from envdsl.app.control.answers import to_json
+    from envdsl.web.problems import WAYS
 
-    return to_json(_environment(call).answer(record))
+    return to_json(hints.in_request(_environment(call).answer(record), WAYS))
 
 
 def _environment(call: Call) -> PythonEnv:
