@@ -190,6 +190,20 @@ def test_an_announcement_is_delivered_once_it_is_due_and_by_one(database: Databa
         assert tx.webhooks.due(STORE, lease_seconds=30) == []
 
 
+def test_announcements_of_a_session_are_counted_from_a_time_on(database: Database, clock: Clock) -> None:
+    began = clock.now
+    for _ in range(2):
+        clock.forward(minutes=1)
+        with database.transaction() as tx:
+            tx.webhooks.put(STORE, "request.waiting", {"session": "s"})
+            tx.webhooks.put(STORE, "request.waiting", {"session": "t"})
+            tx.webhooks.put("1" * 32, "request.waiting", {"session": "s"})
+    with database.reading() as tx:
+        assert tx.webhooks.count_since(STORE, "s", began) == 2
+        assert tx.webhooks.count_since(STORE, "s", began + timedelta(minutes=1)) == 1
+        assert tx.webhooks.count_since(STORE, "s", clock.now) == 0
+
+
 def test_what_is_undelivered_is_counted_with_its_age_and_what_was_given_up_is_not(
     database: Database, clock: Clock
 ) -> None:
