@@ -151,6 +151,19 @@ def test_a_wheel_of_ones_own_is_checked_and_a_person_decides(
     assert problem(response) == (404, "app-upload-unknown")
 
 
+def test_a_session_has_sent_enough_that_nobody_asked_for(
+    service: Service, token: Token, owned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envdsl.app.control.uploads.MOST_UNUSED", 1)
+    agent = service.client(token(Role.AGENT, session=owned))
+    place = f"{API}/sessions/{owned}/uploads"
+    for version, status in (("7.1", 201), ("7.2", 429)):
+        wheel = make_wheel(tmp_path, "heap", version)
+        response = agent.post(place, params={"filename": wheel.name}, content=wheel.read_bytes())
+        assert response.status_code == status
+    assert problem(response) == (429, "app-too-many-uploads")
+
+
 @pytest.mark.parametrize("name", ["../x-1-py3-none-any.whl", "a/b-1-py3-none-any.whl", "x.tar.gz", "x\x00.whl", ""])
 def test_names_of_wheels_that_lead_elsewhere_are_refused(
     service: Service, token: Token, name: str, tmp_path: Path
