@@ -69,24 +69,32 @@ def list_(
         output.result(f"{record.id}\t{record.session}\t{_state(record)}\t{_moment(record.created)}\t{asked}")
 
 
-@requests.command(epilog="\b\nExamples:\n  envdsl requests show req-01k8…\n  envdsl requests show req-01k8… --json")
+@requests.command(
+    epilog="\b\nExamples:\n  envdsl requests show req-01k8…\n  envdsl requests show req-01k8… --format markdown"
+)
 @click.argument("request_id", metavar="REQUEST")
-@click.option("--markdown", "as_markdown", is_flag=True, help="The card as Markdown, also where nobody has to decide.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    show_default=True,
+    help="Markdown is for chats and issue trackers.",
+)
 @as_json
 @controlled
-def show(plane: ControlPlane, principal: Principal, request_id: str, as_markdown: bool, as_json: bool) -> None:
+def show(plane: ControlPlane, principal: Principal, request_id: str, style: str, as_json: bool) -> None:
     """Show a request: the card that whoever decides is shown, or what became of it."""
     from envdsl.app.control import asking
     from envdsl.app.control.card import card
+    from envdsl.cli.card import render
 
     record = asking.find(plane, principal, request_id)
+    found = card(plane, record)
     if as_json:
-        output.result_json({**_described(record), "card": card(plane, record).to_json()})
-    elif as_markdown or record.proposal is not None:
-        output.result(card(plane, record).to_markdown())
+        output.result_json({**_described(record), "card": found.to_json()})
     else:
-        facts = [["request", record.id], ["status", _state(record)], ["asks for", " ".join(_asked(record))]]
-        output.result(output.table(facts))
+        output.result(found.to_markdown() if style == "markdown" else render(found))
 
 
 def _decision(choice: str, summary: str, details: str) -> click.Command:
@@ -213,6 +221,7 @@ def _after_a_look(plane: ControlPlane, principal: Principal, request_id: str, ch
     from envdsl.app.control import asking
     from envdsl.app.control.card import card
     from envdsl.app.control.deciding import plan_of
+    from envdsl.cli.card import render
     from envdsl.policy import encoding
     from envdsl.policy.proposal import Proposal
 
@@ -220,7 +229,7 @@ def _after_a_look(plane: ControlPlane, principal: Principal, request_id: str, ch
     if record.proposal is None or record.status.value != "pending":
         return None  # `decide` says how it stands
     plan = plan_of(encoding.from_json(Proposal, record.proposal), choice)
-    output.result(card(plane, record).to_markdown())
+    output.result(render(card(plane, record)))
     click.confirm(f"{choice.value} this?", abort=True)
     return plan.digest if plan is not None else None
 

@@ -70,7 +70,11 @@ def test_a_person_decides_on_the_command_line(own: Cli) -> None:
     assert "needs a person" in own("requests", "list").out
     card = own("requests", "show", asked["id"], "--json").json
     assert card["card"]["id"] == asked["id"]
-    assert "unlisted" in own("requests", "show", asked["id"], "--markdown").out
+    assert own("requests", "show", asked["id"], "--format", "markdown").out.startswith("# Request req")
+    shown = own("requests", "show", asked["id"]).out
+    assert f"  digest    {listed['digest']}\n" in shown
+    assert "  status    needs a person\n" in shown
+    assert not {"#", "|", "**", "\\"} & set(shown.split())
     without = own("requests", "approve", asked["id"])
     assert without.status == 2
     assert "app-digest-missing" in without.err

@@ -1,6 +1,6 @@
 """The card on which a person decides: who asks for what, why a person is asked, and what each choice would bring.
 
-As JSON for webhooks and other programs, as Markdown for terminals, chats and issue trackers. What is on it comes from
+As JSON for webhooks and other programs, as Markdown for chats and issue trackers. What is on it comes from
 an agent and from strangers' wheels, so nothing of it can shape the Markdown.
 """
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from envdsl.policy.proposal import Choice, Reason, Vulnerability
+from envdsl.policy.proposal import Choice, Classification, Reason, Vulnerability
 from envdsl.policy.quantities import spell_size
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ _SPECIAL = re.compile(r"[\\`*_\[\]{}|~$#!%^]")
 _BEGINNING = re.compile(r"^(\d*)((?<!\d)[-+=]|(?<=\d)[.)](?=\s|$))")
 _LINK = re.compile(r"(www)\.|:(?=/)", re.IGNORECASE)
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;", '"': "&quot;"}
-_LONGEST = 2000  # characters of one text
+LONGEST = 2000  # characters of one text
 _MOST_ALIKE = 3  # reasons with one code
 _NAMES = 10  # import names of a wheel
 
-_TITLES = {
+TITLES = {
     Choice.APPROVE: "Approve: a layer on top of what the session has",
     Choice.ISOLATE: "Isolate: an environment of its own, in place of what the session has",
     Choice.DENY: "Deny",
@@ -37,8 +37,8 @@ _TITLES = {
 def escape(text: str) -> str:
     """``text`` in one line, as Markdown that shows just that."""
     words = " ".join(text.split())
-    if len(words) > _LONGEST:
-        words = f"{words[:_LONGEST]}…"
+    if len(words) > LONGEST:
+        words = f"{words[:LONGEST]}…"
     escaped = "".join(map(_character, words))
     escaped = _LINK.sub(lambda match: f"{match[1]}\\." if match[1] else "\\:", escaped)
     return _BEGINNING.sub(r"\1\\\2", escaped)
@@ -84,7 +84,7 @@ def _lines(card: Card) -> Iterator[str]:
         return
     if card.classification.reasons:
         yield ""
-        yield "## Why it is refused" if card.classification.verdict == "refused" else "## Why a person decides"
+        yield f"## {because(card.classification)}"
         yield ""
         yield from _reasons(card.classification.reasons)
     for offer in card.offers:
@@ -92,21 +92,31 @@ def _lines(card: Card) -> Iterator[str]:
         yield from _offer(card, offer)
 
 
-def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
-    """One item each; of many with one code the first ones, and the packages of the others."""
+def because(classification: Classification) -> str:
+    """The title of the reasons."""
+    return "Why it is refused" if classification.verdict == "refused" else "Why a person decides"
+
+
+def alike(reasons: Iterable[Reason]) -> Iterator[tuple[list[Reason], list[Reason]]]:
+    """Reasons with one code: those to show, and the others, of which the packages are told alone."""
     for _, group in groupby(reasons, key=lambda reason: reason.code):
         found = list(group)
         shown = found if len(found) <= _MOST_ALIKE + 1 else found[:_MOST_ALIKE]
+        yield shown, found[len(shown) :]
+
+
+def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
+    for shown, rest in alike(reasons):
         for reason in shown:
             hint = f" ({escape(reason.hint)})" if reason.hint else ""
             yield f"- {escape(reason.message)}{hint}"
-        if rest := found[len(shown) :]:
+        if rest:
             names = ", ".join(escape(reason.package or "") for reason in rest)
             yield f"- and so for {len(rest)} more: {names}"
 
 
 def _offer(card: Card, offer: Offer) -> Iterator[str]:
-    yield f"## {_TITLES[offer.choice]}"
+    yield f"## {TITLES[offer.choice]}"
     yield ""
     plan = offer.plan
     if plan is None:
@@ -134,7 +144,7 @@ def _offer(card: Card, offer: Offer) -> Iterator[str]:
         for wheel in offer.new:
             age = card.age(wheel)
             cells = (
-                escape(wheel.name) + (f" (uploaded; import {_names(wheel.imports)})" if wheel.uploaded else ""),
+                escape(wheel.name) + (f" (uploaded; import {some_names(wheel.imports)})" if wheel.uploaded else ""),
                 escape(wheel.version),
                 spell_size(wheel.size),
                 escape(wheel.licence or "not stated"),
@@ -146,7 +156,7 @@ def _offer(card: Card, offer: Offer) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
 
 
-def _names(imports: Sequence[str]) -> str:
+def some_names(imports: Sequence[str], escape: Callable[[str], str] = escape) -> str:
     """A wheel may bring what its name does not promise; one that brings very much is cut short."""
     more = f" and {len(imports) - _NAMES} more" if len(imports) > _NAMES else ""
     return (", ".join(map(escape, imports[:_NAMES])) or "nothing") + more
