@@ -75,7 +75,7 @@ class Requests:
                 raise _key_reused(key, earlier)
             return earlier, False
         if (same := self.open_with(store, session, fingerprint)) is not None:
-            return same, False
+            return self._with_key(same, key), False
         now = self._transaction.now
         request_id = new_id("req", now)
         values = {
@@ -308,6 +308,13 @@ class Requests:
         )
         row = self._transaction.read(query).first()
         return _record(row) if row is not None else None
+
+    def _with_key(self, record: RequestRecord, key: str | None) -> RequestRecord:
+        """``record`` with ``key``, so that a retry finds it once it has ended. One that has a key keeps that."""
+        if key is None or record.key is not None:
+            return record
+        self._transaction.write(update(requests).where(requests.c.id == record.id).values(idempotency_key=key))
+        return self.get(record.id)
 
     def _update(self, before: RequestRecord, to: Status, values: Mapping[str, Any]) -> None:
         statement = (

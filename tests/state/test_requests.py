@@ -33,6 +33,17 @@ def test_the_same_need_is_one_request_until_it_has_ended(database: Database) -> 
         assert actions(tx).count("request.created") == 4
 
 
+def test_a_key_that_comes_while_the_same_need_is_open_is_kept_with_it(database: Database) -> None:
+    """A retry after an answer that was lost asks for nothing twice, whoever asked first."""
+    with database.transaction() as tx:
+        first = ask(tx)
+        assert ask(tx, key="k1").id == first.id
+        assert tx.requests.get(first.id).updated == first.updated  # it says nothing new
+        tx.requests.transition(first.id, [Status.PENDING], Status.CANCELLED, actor="alice")
+        assert ask(tx, key="k1").id == first.id
+        assert ask(tx).id != first.id
+
+
 def test_a_key_of_the_asker_is_the_same_request_for_ever(database: Database) -> None:
     """A retry whose answer was lost asks for nothing twice, even when the request has ended meanwhile."""
     with database.transaction() as tx:
