@@ -90,6 +90,8 @@ class ControlPlane:
                         self._catalog = (stamp, parse_catalog(_decoded(stream.read(), file), name=self._shown(file)))
             except FileNotFoundError:
                 return Catalog()
+            except OSError as error:
+                raise unreadable(self._shown(file), error) from error
             return self._catalog[1]
 
     def now(self) -> datetime:
@@ -178,6 +180,16 @@ def _read_id(file: Path) -> str:
             exit_status=ExitStatus.ENVIRONMENT,
         )
     return text
+
+
+def unreadable(catalog: str, error: OSError) -> EnvdslError:
+    """For a catalog's file that is there and cannot be read: nothing is decided without it."""
+    return EnvdslError.of(
+        "policy-catalog-unreadable",
+        f"{catalog} cannot be read: {error.strerror or error}",
+        hint="let the user that runs this read it (`ls -l`), or remove it: then a person decides on everything",
+        exit_status=ExitStatus.ENVIRONMENT,
+    )
 
 
 def _decoded(data: bytes, file: Path) -> str:

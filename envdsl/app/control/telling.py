@@ -103,8 +103,8 @@ def _next(record: RequestRecord, classification: Classification | None, imports:
             )
         case Status.PENDING | Status.APPROVED | Status.ISOLATED | Status.BUILDING if _is_policy_unreadable(record):
             return (
-                "The policy cannot be read at the moment: its file has a mistake, which whoever runs the service has "
-                f"to mend. Go on with what is installed, and look again with action wait and request {record.id}."
+                "The policy cannot be read at the moment, which whoever runs the service has to mend. "
+                f"Go on with what is installed, and look again with action wait and request {record.id}."
             )
         case Status.PENDING | Status.APPROVED | Status.ISOLATED | Status.BUILDING:
             return f"It is being worked on: use action wait with request {record.id}."

@@ -209,6 +209,17 @@ def test_a_catalog_with_a_mistake_fails_no_request(light_bench: Bench) -> None:
     assert bench.get(record.id).status is Status.READY
 
 
+def test_nor_does_a_catalog_that_cannot_be_read(light_bench: Bench) -> None:
+    bench = light_bench
+    bench.session("s")
+    bench.project.config.catalog.unlink()
+    bench.project.config.catalog.mkdir()  # for root, permissions are no hindrance
+    record = bench.settled("s", "foo")
+    assert record.problem is not None
+    assert (record.status, record.problem["code"]) == (Status.PENDING, "policy-catalog-unreadable")
+    assert "policy cannot be read at the moment" in bench.env("s").wait("s", record.id, 0).next
+
+
 def test_who_asks_and_who_reads_the_log_hear_that_the_catalog_has_a_mistake(
     light_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
