@@ -51,10 +51,10 @@ def check(project: Project, as_json: bool) -> int:
 
 
 @catalog.command(
-    epilog="\b\nExamples:\n  envdsl catalog explain pandas\n"
+    epilog="\b\nExamples:\n  envdsl catalog explain 'pandas>=2'\n"
     "  envdsl catalog explain torch==2.9 --session research-7 --json"
 )
-@click.argument("package", metavar="PACKAGE[==VERSION]")
+@click.argument("package", metavar="REQUIREMENT")
 @click.option(
     "--session",
     metavar="ID",
@@ -64,7 +64,11 @@ def check(project: Project, as_json: bool) -> int:
 @as_json
 @common
 def explain(project: Project, package: str, session: str | None, as_json: bool) -> None:
-    """Say what the catalog makes of a package, and which of its lines say so."""
+    """Say what the catalog makes of a package, and which of its lines say so.
+
+    REQUIREMENT is a name, with versions as `env request` takes them: `pandas==2.3.1` asks about that one, `pandas>=2`
+    about the package.
+    """
     from envdsl.app.control import catalogue
 
     found = catalogue.explain(project, package, session)

@@ -60,6 +60,10 @@ def read(project: Project) -> Catalog | None:
         text = project.config.catalog.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        from envdsl.app.control.plane import unreadable
+
+        raise unreadable(name, error) from error
     except UnicodeDecodeError as error:
         raise EnvdslError.of(
             "policy-catalog-syntax", f"{name} is not UTF-8: {error}", exit_status=ExitStatus.USAGE
@@ -68,27 +72,30 @@ def read(project: Project) -> Catalog | None:
 
 
 def explain(project: Project, package: str, session: str | None) -> Explanation:
-    """What the catalog says about ``package``, a name or ``name==version``, for sessions of that name or in general.
+    """What the catalog says about ``package``, for sessions of that name or in general.
 
-    Raises EnvdslError ``policy-catalog-…``; ``app-package`` (exit status USAGE) for something that is neither.
+    ``package`` is a requirement (PEP 508) without a URL. Of its versions the catalog is asked about one where it names
+    one (``==``), else about all.
+    Raises EnvdslError ``policy-catalog-…``; ``app-package`` (exit status USAGE) for something that is no requirement.
     """
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
         requirement = Requirement(package)
-        pins = [item.version for item in requirement.specifier if item.operator in ("==", "===")]
-        if requirement.url or len(pins) != len(requirement.specifier) or len(pins) > 1 or "*" in "".join(pins):
-            raise InvalidRequirement(package)
+        if requirement.url:
+            raise InvalidRequirement("it names a URL")
     except InvalidRequirement as error:
         raise EnvdslError.of(
             "app-package",
-            f"{package!r} is no name of a package, and no NAME==VERSION",
-            hint="envdsl catalog explain pandas==2.3.1",
+            f"{package!r} is not a requirement that an index could meet",
+            hint="write a name and, if need be, versions: pandas, pandas==2.3.1, 'pandas>=2'",
             exit_status=ExitStatus.USAGE,
         ) from error
     catalog = read(project) or Catalog(file_of(project))
     effective = catalog.for_session(session) if session is not None else catalog
-    return effective.explain(requirement.name, pins[0] if pins else None)
+    pins = [item.version for item in requirement.specifier if item.operator in ("==", "===")]
+    single = len(requirement.specifier) == 1 and len(pins) == 1 and not pins[0].endswith(".*")
+    return effective.explain(requirement.name, pins[0] if single else None)
 
 
 def described(explanation: Explanation, session: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from envdsl.app.control import catalogue
 from envdsl.app.control.plane import ControlPlane
 from envdsl.app.project import Project
 from envdsl.errors import EnvdslError, ExitStatus
@@ -115,6 +116,16 @@ def test_the_catalog_is_read_again_when_its_file_changes_and_only_then(light_ben
     assert raised.value.code == "policy-catalog-syntax"
     light_bench.project.config.catalog.unlink()
     assert plane.catalog == Catalog()
+
+
+def test_a_catalog_that_cannot_be_read_is_an_error_and_no_empty_one(light_bench: Bench) -> None:
+    """Without permission, or with something else in its place: nothing is decided by a rule that is not known."""
+    light_bench.project.config.catalog.unlink()
+    light_bench.project.config.catalog.mkdir()
+    for read in (lambda: light_bench.plane.catalog, lambda: catalogue.read(light_bench.project)):
+        with pytest.raises(EnvdslError, match=r"catalog\.toml cannot be read") as raised:
+            read()
+        assert (raised.value.code, raised.value.exit_status) == ("policy-catalog-unreadable", ExitStatus.ENVIRONMENT)
 
 
 def test_two_stores_in_one_database_do_not_see_each_other(
