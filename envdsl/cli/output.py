@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 from envdsl.errors import Diagnostic, ExitStatus
@@ -58,6 +59,16 @@ def result(text: str) -> None:
 def result_json(value: Any) -> None:
     """A result for machines: one JSON document on stdout."""
     result(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def write_json(file: Path, value: Any) -> None:
+    """What :func:`result_json` prints, to ``file``, which is never there in part. Raises OSError."""
+    new = file.with_name(f".{file.name}.new")
+    with new.open("w", encoding="utf-8") as stream:
+        stream.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(file)
 
 
 def message(text: str) -> None:

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from envdsl.app.project import Project
 
 
-@click.command(epilog="\b\nExamples:\n  envdsl sbom office > office.cdx.json\n  envdsl sbom report-7")
+@click.command(epilog="\b\nExamples:\n  envdsl sbom office --output office.cdx.json\n  envdsl sbom report-7")
 @click.argument("subject", metavar="LAYER|SESSION", shell_complete=complete_layers)
 @click.option("--platform", metavar="TAG", help="Whose wheels are meant.  [default: this machine's]")
+@click.option(
+    "--output", "-o", "file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="[default: stdout]"
+)
 @offline
 @common
-def sbom(project: Project, subject: str, platform: str | None, offline: bool) -> None:
+def sbom(project: Project, subject: str, platform: str | None, file: Path | None, offline: bool) -> None:
     """Print the bill of materials of a layer with its base, or of a session: CycloneDX 1.6 as JSON.
 
     Hashes and versions are the lock's; licences are what the wheels state. The same locks give the same bytes.
@@ -35,7 +38,12 @@ def sbom(project: Project, subject: str, platform: str | None, offline: bool) ->
         import cyclonedx  # noqa: F401 # asked for here so that its absence is said in words
 
         from envdsl.app import sbom as bills
-    output.result_json(bills.sbom(project, subject, platform=chosen, offline=offline))
+    bill = bills.sbom(project, subject, platform=chosen, offline=offline)
+    if file is None:
+        output.result_json(bill)
+    else:
+        output.write_json(file, bill)
+        output.result(str(file))
 
 
 @click.command(

@@ -35,6 +35,15 @@ def bill(run: Cli, *arguments: str) -> dict[str, Any]:
     return found
 
 
+def test_a_bill_goes_to_a_file(locked: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "core.cdx.json"
+    done = locked("sbom", "core", "--output", file)
+    assert (done.status, done.out) == (0, f"{file}\n")
+    assert file.read_text() == locked("sbom", "core").out
+    assert list(tmp_path.glob(".*.new")) == []
+    assert locked("sbom", "core", "--output", tmp_path / "nowhere" / "x.json").status == 4
+
+
 def test_a_bill_has_hashes_licences_purls_and_dependency_edges(locked: Cli, project: Path) -> None:
     """Issue 5.4: hashes, licences, purl, dependency edges; validates against the schema."""
     found = bill(locked, "core")
