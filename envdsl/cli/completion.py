@@ -10,7 +10,7 @@ from envdsl.cli import output
 @click.command(epilog='\b\nExamples:\n  eval "$(envdsl completion bash)"\n  envdsl completion fish | source')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script that completes envdsl's commands, options, layers and sessions in SHELL."""
+    """Print the script that completes envdsl's commands, options, layers, sessions, requests and tokens in SHELL."""
     from click.shell_completion import get_completion_class
 
     from envdsl.cli.group import cli

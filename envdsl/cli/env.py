@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from envdsl.cli import output
+from envdsl.cli.completing import complete_requests
 from envdsl.cli.control import controlled
 from envdsl.cli.options import as_json, complete_sessions
 from envdsl.errors import ExitStatus
@@ -96,7 +97,7 @@ def request(
 
 @env.command(epilog="\b\nExample:\n  envdsl env wait report-7 req-01k8… --timeout 30")
 @click.argument("session", shell_complete=complete_sessions)
-@click.argument("request_id", metavar="REQUEST")
+@click.argument("request_id", metavar="REQUEST", shell_complete=complete_requests)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from envdsl.cli import output
+from envdsl.cli.completing import complete_open_requests, complete_requests
 from envdsl.cli.control import controlled
 from envdsl.cli.options import as_json, complete_sessions
 
@@ -72,7 +73,7 @@ def list_(
 @requests.command(
     epilog="\b\nExamples:\n  envdsl requests show req-01k8…\n  envdsl requests show req-01k8… --format markdown"
 )
-@click.argument("request_id", metavar="REQUEST")
+@click.argument("request_id", metavar="REQUEST", shell_complete=complete_requests)
 @click.option(
     "--format",
     "style",
@@ -105,7 +106,7 @@ def _decision(choice: str, summary: str, details: str) -> click.Command:
         help=f"{summary}\n\n{details}",
         epilog=f"\b\nExample:\n  envdsl requests {choice} req-01k8… --comment 'as agreed'",
     )
-    @click.argument("request_id", metavar="REQUEST")
+    @click.argument("request_id", metavar="REQUEST", shell_complete=complete_open_requests)
     @click.option("--digest", metavar="DIGEST", help="Of the plan that was shown.  [default: shown now, on a terminal]")
     @click.option("--comment", default="", metavar="TEXT", help="Whoever asked reads it.")
     @click.option(
@@ -149,17 +150,22 @@ deny = _decision("deny", "Deny a request.", "Nothing is built; whoever asked rea
 
 
 @requests.command(epilog="\b\nExample:\n  envdsl requests cancel req-01k8…")
-@click.argument("request_id", metavar="REQUEST")
+@click.argument("request_id", metavar="REQUEST", shell_complete=complete_open_requests)
+@as_json
 @controlled
-def cancel(plane: ControlPlane, principal: Principal, request_id: str) -> None:
+def cancel(plane: ControlPlane, principal: Principal, request_id: str, as_json: bool) -> None:
     """Cancel a request that is not being built yet."""
     from envdsl.app.control import asking
 
-    output.message(f"{asking.cancel(plane, principal, request_id).id} is cancelled")
+    record = asking.cancel(plane, principal, request_id)
+    if as_json:
+        output.result_json(_described(record))
+    else:
+        output.message(f"{record.id} is cancelled")
 
 
 @requests.command(epilog="\b\nExample:\n  envdsl requests promote req-01k8… --name plotting && git add layers.d")
-@click.argument("request_id", metavar="REQUEST")
+@click.argument("request_id", metavar="REQUEST", shell_complete=complete_requests)
 @click.option("--name", metavar="NAME", help="Of the layer.  [default: what the session calls it]")
 @as_json
 @controlled

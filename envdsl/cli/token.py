@@ -9,6 +9,7 @@ import click
 
 from envdsl.cli import output
 from envdsl.cli.ages import age
+from envdsl.cli.completing import complete_tokens
 from envdsl.cli.control import controlled
 from envdsl.cli.options import as_json, complete_sessions
 
@@ -93,7 +94,7 @@ def list_(plane: ControlPlane, principal: Principal, everything: bool, as_json: 
 
 
 @token.command(epilog="\b\nExample:\n  envdsl token revoke tok-01k…")
-@click.argument("identifier", metavar="ID")
+@click.argument("identifier", metavar="ID", shell_complete=complete_tokens)
 @as_json
 @controlled
 def revoke(plane: ControlPlane, principal: Principal, identifier: str, as_json: bool) -> None:

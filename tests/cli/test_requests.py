@@ -93,6 +93,38 @@ def test_a_person_decides_on_the_command_line(own: Cli) -> None:
     assert "state-conflict" in again.err
 
 
+def completed(project: Path, *words: str) -> list[str]:
+    """What the shell is offered for the last of ``words``, by click's own protocol."""
+    environment = {"_ENVDSL_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(("envdsl", *words))}
+    done = subprocess.run(
+        [sys.executable, "-m", "envdsl"],
+        cwd=project,
+        env={**os.environ, **environment, "COMP_CWORD": str(len(words)), "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line.removeprefix("plain,") for line in done.stdout.splitlines() if line]
+
+
+def test_ids_of_requests_and_tokens_are_completed(own: Cli, project: Path) -> None:
+    asked = own("env", "request", "s", "unlisted", "--json").json["id"]
+    ended = own("env", "request", "s", "evil", "--json").json["id"]
+    assert completed(project, "requests", "show", "req") == [ended, asked]
+    assert completed(project, "requests", "approve", "req") == [asked]
+    assert completed(project, "env", "wait", "s", asked) == [asked]
+    token = own("token", "create", "--role", "reader", "--name", "monitor", "--json").json["id"]
+    assert completed(project, "token", "revoke", "tok") == [token]
+    assert own("token", "revoke", token).status == 0
+    assert completed(project, "token", "revoke", "tok") == []
+
+
+def test_completing_makes_no_database(run: Cli, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENVDSL_STORE", str(tmp_path / "none"))
+    assert completed(project, "requests", "show", "") == []
+    assert not (tmp_path / "none").exists()
+
+
 def test_denying_and_cancelling(own: Cli) -> None:
     """Issue 4.7: requests deny; whoever asked reads why."""
     asked = own("env", "request", "s", "unlisted", "--json").json["id"]
@@ -101,7 +133,7 @@ def test_denying_and_cancelling(own: Cli) -> None:
     assert waited.status == 3
     assert "use foo" in waited.out
     asked = own("env", "request", "s", "unlisted", "--json").json["id"]
-    assert own("requests", "cancel", asked).status == 0
+    assert own("requests", "cancel", asked, "--json").json["status"] == "cancelled"
     assert own("env", "wait", "s", asked).status == 1
 
 
