@@ -9,7 +9,6 @@ import click
 
 from envdsl.cli import output
 from envdsl.cli.options import common
-from envdsl.errors import EnvdslError, ExitStatus
 
 if TYPE_CHECKING:
     from envdsl.app.project import Project
@@ -64,17 +63,10 @@ def serve(
     Without any option it listens on a Unix socket in the store, where the operating system says who asks. On TCP,
     tokens do (`envdsl token create`). It logs to stderr, one JSON object a line. docs/service.md tells the rest.
     """
-    try:
+    from envdsl.cli.control import extra
+
+    with extra("web", "HTTP is served by uvicorn and starlette"):
         import envdsl.web.serving as serving
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("envdsl"):
-            raise
-        raise EnvdslError.of(
-            "web-not-installed",
-            f"the service needs packages that are not installed ({error.name})",
-            hint="pip install 'envdsl[web]'",
-            exit_status=ExitStatus.ENVIRONMENT,
-        ) from error
     from envdsl.app.control.governing import governing
     from envdsl.app.control.plane import ControlPlane
     from envdsl.web import listening, logs

@@ -50,7 +50,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT, then let what runs come to its end within ``settings.grace``.
 
-    ``proxies`` are the addresses of reverse proxies that speak TLS for us. ``ready`` hears where the service listens.
+    ``proxies`` are the addresses of reverse proxies that speak TLS for us. ``ready`` hears where the service
+    listens, once it answers there.
     Raises :class:`EnvdslError` (:mod:`envdsl.web.listening`).
     """
     with ExitStack() as stack:
@@ -62,11 +63,14 @@ def serve(
             sockets.append(stack.enter_context(listening.listen_tcp(tcp, behind_proxy=bool(proxies))))
         preload(plane)
         places = [_name(item) for item in sockets]
-        _LOG.info("listening", extra={"fields": {"at": " ".join(places), "workers": settings.workers}})
         app = application(plane, settings=settings)
-        server = Server(configuration(app, settings, proxies), app)
-        if ready is not None:
-            ready(places)
+
+        def answering() -> None:
+            _LOG.info("listening", extra={"fields": {"at": " ".join(places), "workers": settings.workers}})
+            if ready is not None:
+                ready(places)
+
+        server = Server(configuration(app, settings, proxies), app, answering)
         sys.setswitchinterval(_SWITCH)
         _allow_files()
         server.run(sockets)
@@ -109,14 +113,17 @@ class Server(uvicorn.Server):
     and did has nothing to die of.
     """
 
-    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
+    def __init__(self, config: uvicorn.Config, app: Starlette, answering: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
+        self._answering = answering
         self._stopping: threading.Event = app.state.stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(listening.BACKLOG)
+        if self.started:
+            self._answering()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

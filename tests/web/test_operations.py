@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
 import re
 import signal
@@ -24,9 +26,10 @@ from envdsl.app.control import tokens
 from envdsl.app.control.plane import ControlPlane
 from envdsl.policy.access import Role
 from envdsl.state.records import Status
+from envdsl.web import serving
 from envdsl.web.listening import Address
 from tests import loops
-from tests.web.conftest import ADMINISTRATOR, House, Serve, Token, wait_until
+from tests.web.conftest import ADMINISTRATOR, SETTINGS, House, Serve, Token, wait_until
 
 API = "/api/v1"
 
@@ -86,10 +89,34 @@ def test_envdsl_serve_needs_no_configuration_logs_json_and_stops_in_peace(house:
         assert running.process.returncode == 0
         assert out == b"", "stdout is for results"
         assert not running.socket.exists()
-        messages = [line["message"] for line in running.lines()]
-        assert messages[0] == "listening", "a worker was at work meanwhile, and said nothing but JSON"
+        messages = [line["message"] for line in running.lines()]  # a worker was at work, too, and said nothing but JSON
+        assert messages.index("listening") < messages.index("request")
         assert messages[-1] == "stopped"
         assert "request" in messages
+
+
+def test_it_says_that_it_listens_once_it_answers(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever starts it waits for that line, and connects."""
+    made: list[serving.Server] = []
+
+    class Kept(serving.Server):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    def ready(places: list[str]) -> None:
+        told.append((places, made[0].started))
+        asyncio.get_running_loop().call_soon(setattr, made[0], "should_exit", True)
+
+    told: list[tuple[list[str], bool]] = []
+    monkeypatch.setattr(serving, "Server", Kept)
+    monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: None)
+    caplog.set_level(logging.INFO)
+    serving.serve(plane, unix=tmp_path / "s", settings=SETTINGS, ready=ready)
+    assert told == [([f"unix:{tmp_path / 's'}"], True)]
+    assert caplog.messages.index("Application startup complete.") < caplog.messages.index("listening")
 
 
 def test_a_stop_lets_requests_end_and_tells_those_who_wait(house: House, tmp_path: Path) -> None:
