@@ -167,14 +167,17 @@ def rebase(
 @session.command(epilog="\b\nExamples:\n  envdsl session undo report-7\n  envdsl session undo report-7 --to 3")
 @click.argument("name", shell_complete=complete_sessions)
 @click.option("--to", "number", type=click.IntRange(min=1), metavar="NUMBER", help="A binding of `session history`.")
+@click.option("--dry-run", "-n", is_flag=True, help="Show what would change; nothing is written.")
 @as_json
 @controlled
-def undo(plane: ControlPlane, principal: Principal, name: str, number: int | None, as_json: bool) -> None:
+def undo(
+    plane: ControlPlane, principal: Principal, name: str, number: int | None, dry_run: bool, as_json: bool
+) -> None:
     """Bind a session to what it had before. An undo can be undone."""
     from envdsl.app.control import binding
 
-    change = binding.undo(plane, principal, name, number=number)
-    _show_change(name, change, as_json=as_json, dry_run=False)
+    change = binding.undo(plane, principal, name, number=number, dry_run=dry_run)
+    _show_change(name, change, as_json=as_json, dry_run=dry_run)
 
 
 @session.command(epilog="\b\nExample:\n  envdsl session history report-7 --json")

@@ -231,6 +231,7 @@ def test_history_undo_seal_and_rebase_on_the_command_line(own: Cli, tmp_path: Pa
     assert [row[2] for row in own("session", "history", "s").rows] == ["request", "create"]
     sealed = json.loads(own("session", "seal", "s").out)
     assert sealed["session"] == "s"
+    assert own("session", "undo", "s", "--dry-run", "--json").json["dry-run"] is True
     assert own("session", "undo", "s").status == 0
     assert imports(own, "foo").status == 1
     assert own("session", "undo", "s", "--to", "2", "--json").json["changes"]

@@ -89,8 +89,11 @@ def removed(plane: ControlPlane, principal: Principal, session: str) -> None:
         transaction.sessions.remove(plane.store_id, session, actor=principal.name)
 
 
-def undo(plane: ControlPlane, principal: Principal, session: str, *, number: int | None = None) -> Difference:
-    """Bind the session to exactly the layers that it had before, or had as its binding ``number``.
+def undo(
+    plane: ControlPlane, principal: Principal, session: str, *, number: int | None = None, dry_run: bool = False
+) -> Difference:
+    """Bind the session to exactly the layers that it had before, or had as its binding ``number``. ``dry_run`` changes
+    nothing.
 
     An undo is a binding like others: undoing it brings back what it took away. Raises EnvdslError ``app-forbidden``,
     ``app-nothing-to-undo``, ``app-unknown-binding``, ``app-layer-collected`` where gc has removed a layer since,
@@ -106,7 +109,9 @@ def undo(plane: ControlPlane, principal: Principal, session: str, *, number: int
         _permit(plane, {request for layer, request in origins_of(target).items() if not _has(present, layer)})
         layers = [_bound(plane, target, row) for row in target.layers]
         workspace = Path(present.workspace.source) if present.workspace else None
-        manifest = sessions.like(plane.project, present, layers, workspace=workspace)
+        manifest = sessions.like(plane.project, present, layers, workspace=workspace, dry_run=dry_run)
+        if dry_run:
+            return bindings.preview(plane.project.store.layout, manifest)
         change = bindings.rebase(plane.project.store, manifest)
         append(plane, session, cause="undo", actor=principal.name, origins=origins_of(target))
     return change

@@ -47,7 +47,11 @@ def test_undo_binds_exactly_what_was_there_before_and_can_be_undone(bench: Bench
     before = bench.session("s")
     bench.settled("s", "foo==1")
     with_foo = bench.manifest("s")
+    preview = binding.undo(bench.plane, ADMIN, "s", dry_run=True)
+    assert bench.manifest("s") == with_foo
+    assert len(binding.history(bench.plane, "s")) == 2
     change = binding.undo(bench.plane, ADMIN, "s")
+    assert preview == change
     assert change.lines() == [f"- layer requested-foo {with_foo.layers[1].id}", "- foo 1"]
     assert bench.manifest("s") == before
     assert bench.run("s", "import foo")[0] == 1
