@@ -113,7 +113,9 @@ def test_it_says_that_it_listens_once_it_answers(
     told: list[tuple[list[str], bool]] = []
     monkeypatch.setattr(serving, "Server", Kept)
     monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: None)
-    caplog.set_level(logging.INFO)
+    for name in ("envdsl", "uvicorn"):  # a test before this one may have configured them
+        caplog.set_level(logging.INFO, name)
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     serving.serve(plane, unix=tmp_path / "s", settings=SETTINGS, ready=ready)
     assert told == [([f"unix:{tmp_path / 's'}"], True)]
     assert caplog.messages.index("Application startup complete.") < caplog.messages.index("listening")

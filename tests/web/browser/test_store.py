@@ -109,9 +109,11 @@ def test_mistakes_in_the_catalog_are_shown_where_they_are(scene: Scene, person: 
 
 
 def test_the_audit_log_is_paged_and_verified(scene: Scene, person: Person) -> None:
+    store = scene.plane.store_id
     with scene.plane.state.transaction() as tx:
         for number in range(60):
-            tx.audit.append(actor="root", action="test.noted", session="lab-2", data={"number": number})
+            data = {"store": store, "number": number}
+            tx.audit.append(actor="root", action="test.noted", session="lab-2", data=data)
     person.go("/audit")
     person.reads("50 events, the newest first")
     person.click("Older ones", "link")
