@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,8 @@ def test_it_says_that_it_listens_once_it_answers(
     for name in ("envdsl", "uvicorn"):  # a test before this one may have configured them
         caplog.set_level(logging.INFO, name)
         monkeypatch.setattr(logging.getLogger(name), "propagate", True)
-    serving.serve(plane, unix=tmp_path / "s", settings=SETTINGS, ready=ready)
+    with ThreadPoolExecutor(1) as pool:  # the browser of other tests keeps an event loop running in this thread
+        pool.submit(serving.serve, plane, unix=tmp_path / "s", settings=SETTINGS, ready=ready).result()
     assert told == [([f"unix:{tmp_path / 's'}"], True)]
     assert caplog.messages.index("Application startup complete.") < caplog.messages.index("listening")
 
