@@ -7,11 +7,10 @@ What agents, indexes and wheels say is shown in one line each, and without what 
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from envdsl.app.control.card_markdown import LONGEST, TITLES, alike, because, some_names
+from envdsl.app.control.card_markdown import TITLES, alike, because, hides, one_line, some_names
 from envdsl.cli import output
 from envdsl.policy.quantities import spell_size
 
@@ -21,17 +20,11 @@ if TYPE_CHECKING:
 
 _WIDTH = 100  # columns
 _LICENCE = 30  # of them for a licence
-_HIDDEN = ("Cc", "Cf", "Cs", "Co")  # controls, and characters that turn the direction of text or hide in it
 
 
 def plain(text: str) -> str:
     """``text`` in one line, with what a terminal would obey, or hide, spelled out."""
-    words = " ".join(text.split())
-    if len(words) > LONGEST:
-        words = f"{words[:LONGEST]}…"
-    return "".join(
-        f"\\u{{{ord(character):x}}}" if unicodedata.category(character) in _HIDDEN else character for character in words
-    )
+    return "".join(f"\\u{{{ord(character):x}}}" if hides(character) else character for character in one_line(text))
 
 
 def render(card: Card) -> str:

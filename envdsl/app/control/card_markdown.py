@@ -23,7 +23,7 @@ _SPECIAL = re.compile(r"[\\`*_\[\]{}|~$#!%^]")
 _BEGINNING = re.compile(r"^(\d*)((?<!\d)[-+=]|(?<=\d)[.)](?=\s|$))")
 _LINK = re.compile(r"(www)\.|:(?=/)", re.IGNORECASE)
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;", '"': "&quot;"}
-LONGEST = 2000  # characters of one text
+_LONGEST = 2000  # characters of one text
 _MOST_ALIKE = 3  # reasons with one code
 _NAMES = 10  # import names of a wheel
 
@@ -34,12 +34,20 @@ TITLES = {
 }
 
 
+def one_line(text: str) -> str:
+    """``text`` in one line, cut where it is very long."""
+    words = " ".join(text.split())
+    return f"{words[:_LONGEST]}…" if len(words) > _LONGEST else words
+
+
+def hides(character: str) -> bool:
+    """Whether it shows what is not there: controls, and what turns the direction of text or hides in it."""
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
+
+
 def escape(text: str) -> str:
     """``text`` in one line, as Markdown that shows just that."""
-    words = " ".join(text.split())
-    if len(words) > LONGEST:
-        words = f"{words[:LONGEST]}…"
-    escaped = "".join(map(_character, words))
+    escaped = "".join(map(_character, one_line(text)))
     escaped = _LINK.sub(lambda match: f"{match[1]}\\." if match[1] else "\\:", escaped)
     return _BEGINNING.sub(r"\1\\\2", escaped)
 
@@ -47,8 +55,7 @@ def escape(text: str) -> str:
 def _character(character: str) -> str:
     if character in _ENTITIES:
         return _ENTITIES[character]
-    # Controls, and characters that turn the direction of text or hide in it: they show what is not there.
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co"):
+    if hides(character):
         return f"\\\\u\\{{{ord(character):x}\\}}"
     return f"\\{character}" if _SPECIAL.match(character) else character
 
